@@ -6,13 +6,15 @@
 //
 //   purpose       c0                      c1         c2                   c3 (low 28 bits)
 //   NOISE         block of 4 parameters   pair       0                    generation     ES perturbation
-//   INIT          block of 4 parameters   0          0                    0              initial parameters
+//   INIT          parameter               0          0                    0              initial parameters
 //   EPISODE       step << 8 | draw        episode    member, 0 if common  generation     ES evaluation
 //   EVALUATE      step << 8 | draw        episode    0                    0              unused seeds, for reporting
 //   BATCH         step << 8 | draw        episode    env                  0              a batch of envs
-//   PARAMS        0x800000 | draw, step 0 of the same words as the episode: randomised simulator parameters
+//   (parameters)  2^31 | parameter        the same words as the episode they are drawn for
 //
-// `draw` counts Philox blocks of four words within one step: at most 256 a step, 2^23 steps an episode.
+// Sixteen blocks of NOISE make 64 parameters, word by word: parameter i is word i / 16 % 4 of block i / 64 * 16 + i % 16.
+// `draw` counts Philox blocks of four words within one step: at most 256 a step, 2^23 steps an episode. Step 0 is the
+// reset.
 #ifndef SHOAL_SIM_SIM_RNG_H
 #define SHOAL_SIM_SIM_RNG_H
 
@@ -70,6 +72,12 @@ SIM_FN SimUniform4 sim_rng_uniform4(SimRng *rng) {
     rng->c0 += 1;
     SimUniform4 u = {sim_uniform_from(w.x0), sim_uniform_from(w.x1), sim_uniform_from(w.x2), sim_uniform_from(w.x3)};
     return u;
+}
+
+// A uniform in [0, 1) for parameter `index` of the episode that `rng` belongs to.
+SIM_FN float sim_rng_param(SimRng rng, uint32_t index) {
+    return sim_uniform_from(
+        sim_philox(0x80000000u | index, rng.c1, rng.c2, rng.c3, rng.seed_low, rng.seed_high).x0);
 }
 
 // Four standard normals from one block, by Box and Muller's transform; the largest magnitude is 5.8.

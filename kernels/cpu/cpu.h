@@ -1,0 +1,116 @@
+// The insides of the CPU backend: what its files share. Nothing outside kernels/cpu includes this.
+#ifndef SHOAL_KERNELS_CPU_CPU_H
+#define SHOAL_KERNELS_CPU_CPU_H
+
+#include "kernels/cpu/lanes.h"
+#include "kernels/kern.h"
+
+enum { CPU_NOISE_GROUP = 64, CPU_UPDATE_TILE = 256 };
+
+struct CpuEs;
+struct CpuEvaluation;
+
+// The functions compiled for one instruction set.
+typedef struct CpuIsa {
+    const char *name;
+    int default_lanes;
+    // [sim in the order of SIM_LIST][1, 8, 16 lanes]
+    const LanesOps *const (*sims)[3];
+    struct CpuIsaOps {
+        // Runs tasks of an evaluation until none is left; `worker` chooses the scratch.
+        void (*evaluate)(struct CpuEvaluation *evaluation, int worker);
+        // Parameters [first, first + count) of one Adam step; first is a multiple of CPU_UPDATE_TILE.
+        void (*update)(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
+        // Standard normals for parameters [first, first + count) of a pair; first a multiple of 64, `noise` padded to a
+        // multiple of 64.
+        void (*noise)(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
+    } ops;
+} CpuIsa;
+
+typedef struct CpuBackend {
+    KernBackend base;
+    HostPool *pool;
+    const CpuIsa *isa;
+    int lanes;
+} CpuBackend;
+
+// The scratch of one thread.
+typedef struct CpuScratch {
+    KernLanes *lanes;
+    float *noise;     // [params_pad] of `noise_pair`
+    float *flat;      // [params_pad] one member's parameters
+    float *packed[2]; // [packed] each slot's member
+    float *hidden[2]; // [DENSE_SAMPLES_MAX][width_pad] activations, layers alternating
+} CpuScratch;
+
+typedef struct CpuEs {
+    KernEs base;
+    KernEsSpec spec;
+    const LanesOps *sim;
+    const CpuIsa *isa;
+    HostPool *pool;
+    HostPlan plan;
+    HostBlock block;
+    int32_t params_pad; // multiple of 64
+    int32_t packed;     // floats of one member's packed weights
+    int32_t width_pad;
+    float *params, *first, *second; // [params_pad]
+    CpuScratch *scratch;            // [threads]
+} CpuEs;
+
+// One call of es_evaluate, shared by its workers.
+typedef struct CpuEvaluation {
+    CpuEs *es;
+    const KernEsJob *job;
+    const KernNormalizer *normalizer;
+    KernEpisode *episodes; // [count][episodes]
+    float *sums;           // [count][episodes][2][obs] or NULL
+    int32_t ranges;        // a member's episodes are cut into this many tasks
+    int32_t chunk;         // tasks taken at a time: a pair's, so that its noise is made once
+    atomic_llong next;     // task
+    atomic_bool stopped;
+    // The lowest (member, episode) that went infinite: its index, step and field. Guarded by `lock`.
+    atomic_flag lock;
+    int64_t infinite_at; // -1: none
+    int32_t infinite_step;
+    const char *infinite_field;
+} CpuEvaluation;
+
+void cpu_noise_baseline(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
+void cpu_noise_v3(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
+void cpu_noise_v4(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
+void cpu_update_baseline(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
+void cpu_update_v3(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
+void cpu_update_v4(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
+
+extern const struct CpuIsaOps cpu_ops_baseline;
+#if defined(__x86_64__)
+extern const struct CpuIsaOps cpu_ops_v3, cpu_ops_v4;
+#endif
+
+// kernels/cpu/batch.c and kernels/cpu/es.c: the entries of KernOps.
+Status cpu_batch_plan(KernBackend *backend, const KernBatchSpec *spec, HostPlan *plan);
+Status cpu_batch_open(KernBackend *backend, const KernBatchSpec *spec, KernBatch **batch);
+void cpu_batch_close(KernBatch *batch);
+KernBatchView cpu_batch_view(KernBatch *batch);
+Status cpu_batch_reset(KernBatch *batch, const uint8_t *mask);
+Status cpu_batch_step(KernBatch *batch);
+Status cpu_batch_read(KernBatch *batch, void *host, const void *buffer, size_t size_bytes);
+Status cpu_batch_write(KernBatch *batch, void *buffer, const void *host, size_t size_bytes);
+
+Status cpu_es_plan(KernBackend *backend, const KernEsSpec *spec, HostPlan *plan);
+Status cpu_es_open(KernBackend *backend, const KernEsSpec *spec, KernEs **es);
+void cpu_es_close(KernEs *es);
+Status cpu_es_write(KernEs *es, const float *params, const float *first, const float *second);
+Status cpu_es_read(KernEs *es, float *params, float *first, float *second);
+Status cpu_es_evaluate(KernEs *es, const KernEsJob *job, const KernNormalizer *normalizer, KernEpisode *episodes,
+                       float *sums);
+Status cpu_es_shape(KernEs *es, const float *fitness, float *shaped);
+Status cpu_es_update(KernEs *es, const KernEsStep *step, const float *shaped);
+
+// The table of one simulator for the backend's instruction set and lanes.
+const LanesOps *cpu_sim_ops(const CpuBackend *backend, const SimSpec *spec);
+
+static inline int32_t cpu_round_up(int32_t x, int32_t to) { return (x + to - 1) / to * to; }
+
+#endif

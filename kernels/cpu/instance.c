@@ -1,0 +1,39 @@
+// One simulator for one instruction set, at every number of lanes. The build compiles this file once for each pair, with
+// SIM_NAME, SIM_TYPE, SIM_CONST, ISA and SIM_HEADER defined (kernels/CMakeLists.txt).
+#include <string.h>
+
+#include "kernels/cpu/lanes.h"
+#include SIM_HEADER
+
+// BODY(step): cartpole_v4_16_step. The arguments are expanded before they are joined.
+#define BODY_JOIN_(a, b, c, d) a##_##b##_##c##_##d
+#define BODY_JOIN(a, b, c, d)  BODY_JOIN_(a, b, c, d)
+#define BODY(what)             BODY_JOIN(SIM_NAME, ISA, LANES, what)
+#define SIM_CAT_(a, b)         a##b
+#define SIM_CAT(a, b)          SIM_CAT_(a, b)
+#define STATE                  SIM_CAT(SIM_TYPE, State)
+#define PARAMS                 SIM_CAT(SIM_TYPE, Params)
+#define OBS                    SIM_CAT(SIM_CONST, _OBS)
+#define ACTIONS                SIM_CAT(SIM_CONST, _CONTINUOUS)
+#define ACTIONS_SIZE           (ACTIONS > 0 ? ACTIONS : 1)
+#define PARAM_WORDS            ((int)(sizeof(PARAMS) / 4))
+
+#define BLOCK_FIELD(type, name)               type name[LANES];
+#define BLOCK_LOAD(type, name)                s.name = block->name[l];
+#define BLOCK_STORE(type, name)               block->name[l] = s.name;
+#define BLOCK_PARAM(name, value, unit, help)  float name[LANES];
+#define PARAM_LOAD(name, value, unit, help)   p.name = block->name[l];
+#define FINITE_real(name)                     finite = sim_fmaf(s.name, 0.0f, finite);
+#define FINITE_int32_t(name)
+#define FINITE(type, name)                    FINITE_##type(name)
+
+_Static_assert(OBS <= LANES_OBS_MAX, "raise LANES_OBS_MAX");
+_Static_assert(ACTIONS <= LANES_ACTIONS_MAX, "raise LANES_ACTIONS_MAX");
+_Static_assert(sizeof(PARAMS) / 4 <= KERN_SIM_PARAMS_MAX, "raise KERN_SIM_PARAMS_MAX");
+
+#define LANES 1
+#include "kernels/cpu/lanes_body.h"
+#define LANES 8
+#include "kernels/cpu/lanes_body.h"
+#define LANES 16
+#include "kernels/cpu/lanes_body.h"

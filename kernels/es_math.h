@@ -1,0 +1,36 @@
+// The scalar arithmetic of one ES update, in one place for every backend.
+//
+// The gradient estimate of Salimans et al., "Evolution strategies as a scalable alternative to reinforcement learning",
+// 2017, with antithetic pairs: g = sum over pairs of (shaped[2p] - shaped[2p + 1]) noise(p) / (2 pairs sigma).
+#ifndef SHOAL_KERNELS_ES_MATH_H
+#define SHOAL_KERNELS_ES_MATH_H
+
+#include "kernels/kern.h"
+#include "sim/sim_math.h"
+#include "sim/sim_rng.h"
+
+// Pairs are summed in chunks of this many, each from zero by fmaf in ascending order; the chunks are added in order.
+enum { ES_PAIR_CHUNK = 256 };
+
+// The four normals of noise block `block` of a pair; the counter table in sim/sim_rng.h says which parameters they
+// belong to.
+SIM_FN SimNormal4 es_noise4(uint64_t seed, uint32_t generation, uint32_t pair, uint32_t block) {
+    return sim_normal4_from(
+        sim_philox(block, pair, 0, SIM_RNG_NOISE | generation, (uint32_t)seed, (uint32_t)(seed >> 32)));
+}
+
+typedef struct EsAdam {
+    float param, first, second;
+} EsAdam;
+
+// One Adam step upwards (Kingma & Ba, 2015) for one parameter whose gradient estimate, before scaling, is `sum`.
+SIM_FN EsAdam es_adam(EsAdam a, float sum, const KernEsStep *step) {
+    float gradient = sim_fmaf(-step->weight_decay, a.param, sum * step->gradient_scale);
+    a.first = sim_fmaf(step->beta1, a.first, (1.0f - step->beta1) * gradient);
+    a.second = sim_fmaf(step->beta2, a.second, (1.0f - step->beta2) * (gradient * gradient));
+    float change = step->learning_rate * a.first / (sim_sqrtf(a.second * step->second_scale) + step->epsilon);
+    a.param = a.param + change;
+    return a;
+}
+
+#endif
