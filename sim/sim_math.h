@@ -181,7 +181,8 @@ SIM_FN float sim_atan2f(float y, float x) {
     int32_t steep = ay > ax;
     int32_t left = (int32_t)(sim_bits_from_float(x) >> 31);
     float num = steep ? ax : ay, den = steep ? ay : ax;
-    float t = num == den ? (den == 0.0f ? 0.0f : 1.0f) : num / den; // also for 0 / 0 and infinity / infinity
+    // 0 / 0 counts as 0 / 1, infinity / infinity as 1 / 1
+    float t = (num == den ? (den == 0.0f ? 0.0f : 1.0f) : num) / (num == den ? 1.0f : den);
     float z = t * t;
     float p = sim_fmaf(z, 0x1.7eb1a4p-9f, -0x1.0c1c26p-6f);
     p = sim_fmaf(z, p, 0x1.61f14p-5f);
