@@ -9,29 +9,28 @@
 #include "sim/sim_math.h"
 #include "sim/sim_rng.h"
 
-#define CARTPOLE_GYMNASIUM_ID "CartPole-v1"
-#define CARTPOLE_OBS 4
-#define CARTPOLE_DISCRETE 2 // actions: 0 pushes left, 1 right
-#define CARTPOLE_CONTINUOUS 0
-#define CARTPOLE_ACTION_LOW 0.0f // bounds of continuous actions
-#define CARTPOLE_ACTION_HIGH 0.0f
-#define CARTPOLE_TIME_LIMIT 500
+#define CARTPOLE_GYMNASIUM_ID     "CartPole-v1"
+#define CARTPOLE_OBS              4
+#define CARTPOLE_DISCRETE         2 // actions: 0 pushes left, 1 right
+#define CARTPOLE_CONTINUOUS       0
+#define CARTPOLE_ACTION_LOW       0.0f // bounds of continuous actions
+#define CARTPOLE_ACTION_HIGH      0.0f
+#define CARTPOLE_TIME_LIMIT       500
 #define CARTPOLE_REWARD_THRESHOLD 475.0
 
 // P(name, default, unit, help)
-#define CARTPOLE_PARAMS(P)                                                                                             \
-    P(gravity_mps2, 9.8, "m/s^2", "gravity")                                                                           \
-    P(cart_mass_kg, 1.0, "kg", "mass of the cart")                                                                     \
-    P(pole_mass_kg, 0.1, "kg", "mass of the pole")                                                                     \
-    P(half_pole_length_m, 0.5, "m", "half of the pole's length")                                                       \
-    P(force_n, 10.0, "N", "force of a push")                                                                           \
-    P(dt_s, 0.02, "s", "time step")                                                                                    \
-    P(max_x_m, 2.4, "m", "the episode ends beyond this position")                                                      \
+#define CARTPOLE_PARAMS(P)                                        \
+    P(gravity_mps2, 9.8, "m/s^2", "gravity")                      \
+    P(cart_mass_kg, 1.0, "kg", "mass of the cart")                \
+    P(pole_mass_kg, 0.1, "kg", "mass of the pole")                \
+    P(half_pole_length_m, 0.5, "m", "half of the pole's length")  \
+    P(force_n, 10.0, "N", "force of a push")                      \
+    P(dt_s, 0.02, "s", "time step")                               \
+    P(max_x_m, 2.4, "m", "the episode ends beyond this position") \
     P(max_theta_rad, 0.20943951023931953, "rad", "the episode ends beyond this angle")
 
 // F(type, name): 4-byte words; `fallen` is 1 from the terminating step on.
-#define CARTPOLE_STATE(F)                                                                                              \
-    F(real, x_m) F(real, x_dot_mps) F(real, theta_rad) F(real, theta_dot_radps) F(int32_t, fallen)
+#define CARTPOLE_STATE(F) F(real, x_m) F(real, x_dot_mps) F(real, theta_rad) F(real, theta_dot_radps) F(int32_t, fallen)
 
 SIM_DECLARE(Cartpole, CARTPOLE)
 

@@ -38,7 +38,9 @@ typedef struct SimStep {
 } SimStep;
 
 // Selects without a branch; `if_true` and `if_false` are both evaluated.
-SIM_FN real sim_select(int32_t condition, real if_true, real if_false) { return condition ? if_true : if_false; }
+SIM_FN real sim_select(int32_t condition, real if_true, real if_false) {
+    return condition ? if_true : if_false;
+}
 
 // Clamps x into [low, high]; NaN stays NaN. Written with comparisons: fminf and fmaxf differ between processors on
 // signed zeros and NaN.
@@ -48,18 +50,20 @@ SIM_FN real sim_clamp(real x, real low, real high) {
 }
 
 // The point between low and high at fraction u.
-SIM_FN real sim_lerp(real u, real low, real high) { return low + (high - low) * u; }
+SIM_FN real sim_lerp(real u, real low, real high) {
+    return low + (high - low) * u;
+}
 
 // SIM_DECLARE(Cartpole, CARTPOLE) makes the structs CartpoleParams and CartpoleState from the two X-macro lists
 // CARTPOLE_PARAMS and CARTPOLE_STATE.
 #define SIM_PARAM_FIELD(name, value, unit, help) real name;
-#define SIM_STATE_FIELD(type, name) type name;
-#define SIM_DECLARE(Name, NAME)                                                                                        \
-    typedef struct Name##Params {                                                                                      \
-        NAME##_PARAMS(SIM_PARAM_FIELD)                                                                                 \
-    } Name##Params;                                                                                                    \
-    typedef struct Name##State {                                                                                       \
-        NAME##_STATE(SIM_STATE_FIELD)                                                                                  \
+#define SIM_STATE_FIELD(type, name)              type name;
+#define SIM_DECLARE(Name, NAME)        \
+    typedef struct Name##Params {      \
+        NAME##_PARAMS(SIM_PARAM_FIELD) \
+    } Name##Params;                    \
+    typedef struct Name##State {       \
+        NAME##_STATE(SIM_STATE_FIELD)  \
     } Name##State;
 
 #endif

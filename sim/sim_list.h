@@ -2,8 +2,17 @@
 #ifndef SHOAL_SIM_SIM_LIST_H
 #define SHOAL_SIM_SIM_LIST_H
 
+#include "sim/acrobot.h"
 #include "sim/cartpole.h"
+#include "sim/mountain_car.h"
+#include "sim/mountain_car_continuous.h"
+#include "sim/pendulum.h"
 
-#define SIM_LIST(X) X(cartpole, Cartpole, CARTPOLE)
+#define SIM_LIST(X)                                                            \
+    X(cartpole, Cartpole, CARTPOLE)                                            \
+    X(mountain_car, MountainCar, MOUNTAIN_CAR)                                 \
+    X(mountain_car_continuous, MountainCarContinuous, MOUNTAIN_CAR_CONTINUOUS) \
+    X(acrobot, Acrobot, ACROBOT)                                               \
+    X(pendulum, Pendulum, PENDULUM)
 
 #endif

@@ -1,6 +1,6 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror & Shaw, "Parallel random numbers: as easy as
-// 1, 2, 3", SC 2011). A number is a pure function of (seed, counter), so it does not depend on who computes it, when, or
-// how work is split.
+// 1, 2, 3", SC 2011). A number is a pure function of (seed, counter), so it does not depend on who computes it, when,
+// or how work is split.
 //
 // The counter's four words, by purpose (the purpose stands in the top four bits of c3):
 //
@@ -46,11 +46,11 @@ typedef struct SimRng {
 } SimRng;
 
 // Written over scalars, not arrays: gcc 12 vectorises this form eight times as fast.
-#define SIM_PHILOX_ROUND                                                                                               \
-    {                                                                                                                  \
-        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;                                     \
-        uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;                             \
-        c1 = (uint32_t)p1, c3 = (uint32_t)p0, c0 = n0, c2 = n2;                                                        \
+#define SIM_PHILOX_ROUND                                                                   \
+    {                                                                                      \
+        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;         \
+        uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1; \
+        c1 = (uint32_t)p1, c3 = (uint32_t)p0, c0 = n0, c2 = n2;                            \
     }
 #define SIM_PHILOX_BUMP (k0 += 0x9E3779B9u, k1 += 0xBB67AE85u);
 
@@ -58,19 +58,22 @@ typedef struct SimRng {
 SIM_FN SimWords4 sim_philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t k0, uint32_t k1) {
     SIM_PHILOX_ROUND SIM_PHILOX_BUMP SIM_PHILOX_ROUND SIM_PHILOX_BUMP SIM_PHILOX_ROUND SIM_PHILOX_BUMP SIM_PHILOX_ROUND
         SIM_PHILOX_BUMP SIM_PHILOX_ROUND SIM_PHILOX_BUMP SIM_PHILOX_ROUND SIM_PHILOX_BUMP SIM_PHILOX_ROUND
-            SIM_PHILOX_BUMP SIM_PHILOX_ROUND SIM_PHILOX_BUMP SIM_PHILOX_ROUND SIM_PHILOX_BUMP SIM_PHILOX_ROUND
-                SimWords4 out = {c0, c1, c2, c3};
+            SIM_PHILOX_BUMP SIM_PHILOX_ROUND SIM_PHILOX_BUMP SIM_PHILOX_ROUND SIM_PHILOX_BUMP SIM_PHILOX_ROUND SimWords4
+                out = {c0, c1, c2, c3};
     return out;
 }
 
 // 24 random bits as a float in [0, 1).
-SIM_FN float sim_uniform_from(uint32_t word) { return (float)(int32_t)(word >> 8) * 0x1p-24f; }
+SIM_FN float sim_uniform_from(uint32_t word) {
+    return (float)(int32_t)(word >> 8) * 0x1p-24f;
+}
 
 // The next four uniforms in [0, 1).
 SIM_FN SimUniform4 sim_rng_uniform4(SimRng *rng) {
     SimWords4 w = sim_philox(rng->c0, rng->c1, rng->c2, rng->c3, rng->seed_low, rng->seed_high);
     rng->c0 += 1;
-    SimUniform4 u = {sim_uniform_from(w.x0), sim_uniform_from(w.x1), sim_uniform_from(w.x2), sim_uniform_from(w.x3)};
+    SimUniform4 u = {(real)sim_uniform_from(w.x0), (real)sim_uniform_from(w.x1), (real)sim_uniform_from(w.x2),
+                     (real)sim_uniform_from(w.x3)};
     return u;
 }
 

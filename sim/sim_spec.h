@@ -1,5 +1,5 @@
-// What the host knows of each simulator: names, sizes, bounds, parameters and state fields, as constant tables made from
-// the simulators' X-macro lists. Host only; thread-safe, nothing to free.
+// What the host knows of each simulator: names, sizes, bounds, parameters and state fields, as constant tables made
+// from the simulators' X-macro lists. Host only; thread-safe, nothing to free.
 #ifndef SHOAL_SIM_SIM_SPEC_H
 #define SHOAL_SIM_SIM_SPEC_H
 
@@ -20,11 +20,11 @@ typedef struct SimFieldInfo {
 } SimFieldInfo;
 
 typedef struct SimSpec {
-    const char *name;         // "cartpole"
-    const char *gymnasium_id; // "CartPole-v1"
-    int obs;                  // floats in an observation
-    int discrete;             // number of discrete actions, 0: none
-    int continuous;           // floats in a continuous action, 0: none
+    const char *name;              // "cartpole"
+    const char *gymnasium_id;      // "CartPole-v1"
+    int obs;                       // floats in an observation
+    int discrete;                  // number of discrete actions, 0: none
+    int continuous;                // floats in a continuous action, 0: none
     float action_low, action_high; // bounds of each continuous action
     int time_limit;                // steps after which an episode is truncated
     double reward_threshold;       // mean return that counts as solved
