@@ -19,6 +19,12 @@ SIM_FN SimNormal4 es_noise4(uint64_t seed, uint32_t generation, uint32_t pair, u
         sim_philox(block, pair, 0, SIM_RNG_NOISE | generation, (uint32_t)seed, (uint32_t)(seed >> 32)));
 }
 
+// The shaped fitness of a member with `less` members below it and `equal` others tied with it, of n: the mean of the
+// tied ranks, scaled to [-0.5, 0.5]. Whole numbers until the division, so the order of counting does not matter.
+SIM_FN float es_centred_rank(int32_t less, int32_t equal, int32_t n) {
+    return (float)(2 * less + equal) / (float)(2 * (n - 1)) - 0.5f;
+}
+
 typedef struct EsAdam {
     float param, first, second;
 } EsAdam;

@@ -16,7 +16,7 @@ typedef struct CpuIsa {
     int default_lanes;
     // [sim in the order of SIM_LIST][1, 8, 16 lanes]
     const LanesOps *const (*sims)[3];
-    struct CpuIsaOps {
+    const struct CpuIsaOps {
         // Runs tasks of an evaluation until none is left; `worker` chooses the scratch.
         void (*evaluate)(struct CpuEvaluation *evaluation, int worker);
         // Parameters [first, first + count) of one Adam step; first is a multiple of CPU_UPDATE_TILE.
@@ -24,7 +24,7 @@ typedef struct CpuIsa {
         // Standard normals for parameters [first, first + count) of a pair; first a multiple of 64, `noise` padded to a
         // multiple of 64.
         void (*noise)(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
-    } ops;
+    } *ops;
 } CpuIsa;
 
 typedef struct CpuBackend {
@@ -69,11 +69,7 @@ typedef struct CpuEvaluation {
     int32_t chunk;         // tasks taken at a time: a pair's, so that its noise is made once
     atomic_llong next;     // task
     atomic_bool stopped;
-    // The lowest (member, episode) that went infinite: its index, step and field. Guarded by `lock`.
-    atomic_flag lock;
-    int64_t infinite_at; // -1: none
-    int32_t infinite_step;
-    const char *infinite_field;
+    LanesInfinite infinite; // at: (member - first) x episodes + episode
 } CpuEvaluation;
 
 void cpu_noise_baseline(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);

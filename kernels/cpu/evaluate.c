@@ -71,7 +71,7 @@ static void build_member(Thread *t, int slot, int32_t member) {
         pack_weights(&es->spec.policy, es->params, t->scratch->packed[slot]);
     } else {
         if (t->noise_pair != member / 2) {
-            es->isa->ops.noise(es->spec.seed, job->generation, (uint32_t)(member / 2), 0, count, t->scratch->noise);
+            es->isa->ops->noise(es->spec.seed, job->generation, (uint32_t)(member / 2), 0, count, t->scratch->noise);
             t->noise_pair = member / 2;
         }
         const float *restrict noise = __builtin_assume_aligned(t->scratch->noise, 64);
@@ -220,19 +220,6 @@ static void forward(Thread *t) {
     }
 }
 
-static void record_infinite(Thread *t, int lane, int64_t at) {
-    CpuEvaluation *e = t->evaluation;
-    while (atomic_flag_test_and_set(&e->lock)) {
-    }
-    if (e->infinite_at < 0 || at < e->infinite_at) {
-        e->infinite_at = at;
-        e->infinite_step = t->lanes->length[lane];
-        e->infinite_field =
-            lanes_infinite_field(t->es->spec.sim.spec, t->lanes->state, t->es->sim->lanes, lane);
-    }
-    atomic_flag_clear(&e->lock);
-}
-
 static void record_episode(Thread *t, int lane, int32_t member) {
     CpuEvaluation *e = t->evaluation;
     const KernLanes *lanes = t->lanes;
@@ -244,7 +231,10 @@ static void record_episode(Thread *t, int lane, int32_t member) {
         float *sums = e->sums + at * 2 * obs;
         for (int k = 0; k < obs; k++) sums[k] = lanes->sum[k][lane], sums[obs + k] = lanes->square[k][lane];
     }
-    if (lanes->infinite[lane]) record_infinite(t, lane, at);
+    if (lanes->infinite[lane]) {
+        lanes_infinite_record(&e->infinite, t->es->spec.sim.spec, lanes->state, t->es->sim->lanes, lane, at,
+                              lanes->length[lane]);
+    }
 }
 
 // After a step: records what ended and begins what comes next.

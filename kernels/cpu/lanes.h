@@ -36,6 +36,15 @@ typedef struct KernLanes {
     uint32_t *params; // [param][lanes], used where sim->any_random
 } KernLanes;
 
+// The first thing in some order that stopped being finite. Its field is looked up when it happens: the state may be
+// gone a moment later.
+typedef struct LanesInfinite {
+    atomic_flag lock;
+    int64_t at; // -1: nothing yet
+    int64_t step;
+    const char *field; // NULL: the reward
+} LanesInfinite;
+
 // A batch as the drivers see it; the same buffers as KernBatchView.
 typedef struct LanesBatch {
     KernBatchView view;
@@ -44,7 +53,8 @@ typedef struct LanesBatch {
     KernSim sim;
     uint32_t seed_low, seed_high;
     KernAutoreset autoreset;
-    atomic_llong first_infinite; // the lowest env whose state is no longer finite; INT64_MAX: none
+    int64_t step; // calls of batch_step
+    LanesInfinite infinite; // the lowest env of this call
 } LanesBatch;
 
 typedef struct LanesOps {
@@ -58,7 +68,8 @@ typedef struct LanesOps {
     void (*batch_reset)(LanesBatch *batch, const uint8_t *mask, int64_t begin, int64_t end);
 } LanesOps;
 
-// The name of state word `word` that is NaN or infinite at `lane` of a block [word][lanes]; NULL if all are finite.
-const char *lanes_infinite_field(const SimSpec *spec, const uint32_t *state, int lanes, int lane);
+// Keeps the lowest `at`; `state` is its block [word][lanes]. Thread-safe.
+void lanes_infinite_record(LanesInfinite *infinite, const SimSpec *spec, const uint32_t *state, int lanes, int lane,
+                           int64_t at, int64_t step);
 
 #endif

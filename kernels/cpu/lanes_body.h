@@ -183,7 +183,7 @@ SIM_FN uint32_t BODY(batch_step_block)(LanesBatch *batch, int64_t b, PARAMS shar
     const uint32_t *restrict episode = batch->episode + b * LANES;
     uint32_t seed_low = batch->seed_low, seed_high = batch->seed_high;
     int32_t time_limit = batch->sim.time_limit;
-    uint32_t first_env = (uint32_t)(b * LANES), care = 0, any_infinite = 0;
+    uint32_t first_env = (uint32_t)(b * LANES), care = 0, infinite = 0;
     for (int l = 0; l < LANES; l++) {
         PARAMS p = any_random ? BODY(load_params)(params, l) : shared;
         STATE s = BODY(load)(block, l);
@@ -200,7 +200,7 @@ SIM_FN uint32_t BODY(batch_step_block)(LanesBatch *batch, int64_t b, PARAMS shar
         BODY(store)(block, l, s);
         int32_t ended = out.terminated & ~resets, cut = (n >= time_limit) & ~resets;
         float earned = resets ? 0.0f : out.reward;
-        any_infinite |= (uint32_t)(BODY(is_infinite)(s, earned) & ~resets);
+        infinite |= (uint32_t)(BODY(is_infinite)(s, earned) & ~resets) << l;
         reward[l] = earned;
         terminated[l] = ended;
         truncated[l] = cut;
@@ -208,7 +208,11 @@ SIM_FN uint32_t BODY(batch_step_block)(LanesBatch *batch, int64_t b, PARAMS shar
         episode_return[l] = episode_return[l] + earned;
         care |= (uint32_t)(ended | cut | resets) << l;
     }
-    if (any_infinite) lanes_batch_infinite(batch, b, LANES);
+    if (infinite) {
+        int lane = __builtin_ctz(infinite);
+        lanes_infinite_record(&batch->infinite, batch->sim.spec, (const uint32_t *)block, LANES, lane, b * LANES + lane,
+                              batch->step);
+    }
     return care;
 }
 
