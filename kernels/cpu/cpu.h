@@ -15,7 +15,7 @@ typedef struct CpuIsa {
     const char *name;
     int default_lanes;
     // [sim in the order of SIM_LIST][1, 8, 16 lanes]
-    const LanesOps *const (*sims)[3];
+    const LanesOps *const *const *sims;
     const struct CpuIsaOps {
         // Runs tasks of an evaluation until none is left; `worker` chooses the scratch.
         void (*evaluate)(struct CpuEvaluation *evaluation, int worker);

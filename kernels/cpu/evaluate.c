@@ -152,7 +152,7 @@ static void regroup(Thread *t) {
 WIDE_FN void forward_group(Thread *t, const struct Group *group, int n, int shared) {
     const PolicyShape *shape = &t->es->spec.policy;
     int width_pad = t->es->width_pad, stride = LANES_MAX;
-    DenseGroup g;
+    DenseGroup g = {0};
     for (int s = 0; s < n; s++) {
         int lane = group->lane[s];
         g.w[s] = t->scratch->packed[lane / t->lanes_per_slot];

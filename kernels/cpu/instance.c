@@ -16,6 +16,7 @@
 #define OBS                    SIM_CAT(SIM_CONST, _OBS)
 #define ACTIONS                SIM_CAT(SIM_CONST, _CONTINUOUS)
 #define ACTIONS_SIZE           (ACTIONS > 0 ? ACTIONS : 1)
+#define STATE_WORDS            ((int)(sizeof(STATE) / 4))
 #define PARAM_WORDS            ((int)(sizeof(PARAMS) / 4))
 
 #define BLOCK_FIELD(type, name)               type name[LANES];

@@ -28,6 +28,11 @@ SIM_FN PARAMS BODY(load_params)(const BODY(ParamBlock) *block, int l) {
     return p;
 }
 
+// block: [param][lane]
+SIM_FN void BODY(store_params)(uint32_t *block, int l, const PARAMS *p) {
+    for (int k = 0; k < PARAM_WORDS; k++) memcpy(block + k * LANES + l, (const char *)p + 4 * k, 4);
+}
+
 // 1 if a real field of the state, or the reward, is NaN or infinite.
 SIM_FN int32_t BODY(is_infinite)(STATE s, float reward) {
     float finite = reward * 0.0f;
@@ -54,9 +59,7 @@ SIM_FN PARAMS BODY(draw_params)(const KernSim *sim, SimRng rng) {
 static void BODY(start)(KernLanes *lanes, int l) {
     SimRng rng = {lanes->seed_low, lanes->seed_high, 0, lanes->counter1[l], lanes->counter2[l], lanes->counter3};
     PARAMS p = BODY(draw_params)(lanes->sim, rng);
-    if (lanes->sim->any_random) {
-        for (int k = 0; k < PARAM_WORDS; k++) memcpy(&lanes->params[k * LANES + l], (const char *)&p + 4 * k, 4);
-    }
+    if (lanes->sim->any_random) BODY(store_params)(lanes->params, l, &p);
     STATE s;
     memset(&s, 0, sizeof s);
     SIM_CAT(SIM_NAME, _reset)(&s, &p, &rng);
@@ -118,49 +121,59 @@ static void BODY(step)(KernLanes *lanes) {
 
 // ---- batches -------------------------------------------------------------------------------------------------------
 
-// Begins the next episode of envs[0..count), count <= LANES: drawn together in lanes, then put where they belong.
-static void BODY(begin_episodes)(LanesBatch *restrict batch, const int64_t *restrict envs, int count) {
+// New episodes, drawn together in lanes before they are put where they belong.
+typedef struct BODY(Fresh) {
+    BODY(Block) state;
+    BODY(ParamBlock) params;
+    float obs[OBS][LANES];
+} BODY(Fresh);
+
+static void BODY(draw_episodes)(const LanesBatch *restrict batch, const uint32_t *restrict c1,
+                                const uint32_t *restrict c2, BODY(Fresh) *restrict fresh) {
+    uint32_t seed_low = batch->seed_low, seed_high = batch->seed_high;
+    int any_random = batch->sim.any_random;
+    for (int l = 0; any_random && l < LANES; l++) {
+        SimRng rng = {seed_low, seed_high, 0, c1[l], c2[l], SIM_RNG_BATCH};
+        PARAMS p = BODY(draw_params)(&batch->sim, rng);
+        BODY(store_params)((uint32_t *)&fresh->params, l, &p);
+    }
+    PARAMS shared;
+    memcpy(&shared, batch->sim.value, sizeof shared);
+    for (int l = 0; l < LANES; l++) {
+        SimRng rng = {seed_low, seed_high, 0, c1[l], c2[l], SIM_RNG_BATCH};
+        PARAMS p = any_random ? BODY(load_params)(&fresh->params, l) : shared;
+        STATE s;
+        SIM_CAT(SIM_NAME, _reset)(&s, &p, &rng);
+        BODY(store)(&fresh->state, l, s);
+        float obs[OBS];
+        SIM_CAT(SIM_NAME, _observe)(&s, &p, obs);
+        for (int k = 0; k < OBS; k++) fresh->obs[k][l] = obs[k];
+    }
+}
+
+// Begins the next episode of envs[0..count), count <= LANES.
+static void BODY(begin_episodes)(LanesBatch *batch, const int64_t *envs, int count) {
     const KernBatchView *view = &batch->view;
     uint32_t c1[LANES] = {0}, c2[LANES] = {0};
     for (int i = 0; i < count; i++) {
         c1[i] = batch->episode[envs[i]]++;
         c2[i] = (uint32_t)envs[i];
     }
-    BODY(Block) fresh;
-    BODY(ParamBlock) drawn;
-    float obs[OBS][LANES];
-    uint32_t seed_low = batch->seed_low, seed_high = batch->seed_high;
-    int any_random = batch->sim.any_random;
-    PARAMS shared;
-    memcpy(&shared, batch->sim.value, sizeof shared);
-    for (int l = 0; any_random && l < LANES; l++) {
-        SimRng rng = {seed_low, seed_high, 0, c1[l], c2[l], SIM_RNG_BATCH};
-        PARAMS p = BODY(draw_params)(&batch->sim, rng);
-        for (int k = 0; k < PARAM_WORDS; k++) memcpy((char *)&drawn + 4 * (k * LANES + l), (char *)&p + 4 * k, 4);
-    }
-    for (int l = 0; l < LANES; l++) {
-        SimRng rng = {seed_low, seed_high, 0, c1[l], c2[l], SIM_RNG_BATCH};
-        PARAMS p = any_random ? BODY(load_params)(&drawn, l) : shared;
-        STATE s;
-        SIM_CAT(SIM_NAME, _reset)(&s, &p, &rng);
-        BODY(store)(&fresh, l, s);
-        float o[OBS];
-        SIM_CAT(SIM_NAME, _observe)(&s, &p, o);
-        for (int k = 0; k < OBS; k++) obs[k][l] = o[k];
-    }
+    BODY(Fresh) fresh = {0};
+    BODY(draw_episodes)(batch, c1, c2, &fresh);
     for (int i = 0; i < count; i++) {
         int64_t block = envs[i] / LANES, lane = envs[i] % LANES;
-        uint32_t *state = view->state + block * (int64_t)(sizeof fresh / 4) + lane;
-        for (int w = 0; w < (int)(sizeof fresh / 4 / LANES); w++) {
-            memcpy(state + w * LANES, (const char *)&fresh + 4 * (w * LANES + i), 4);
+        uint32_t *state = view->state + block * (STATE_WORDS * LANES) + lane;
+        for (int w = 0; w < STATE_WORDS; w++) {
+            memcpy(state + w * LANES, (const char *)&fresh.state + 4 * (w * LANES + i), 4);
         }
-        if (any_random) {
-            uint32_t *params = batch->params + block * (int64_t)(sizeof drawn / 4) + lane;
+        if (batch->sim.any_random) {
+            uint32_t *params = batch->params + block * (PARAM_WORDS * LANES) + lane;
             for (int k = 0; k < PARAM_WORDS; k++) {
-                memcpy(params + k * LANES, (const char *)&drawn + 4 * (k * LANES + i), 4);
+                memcpy(params + k * LANES, (const char *)&fresh.params + 4 * (k * LANES + i), 4);
             }
         }
-        for (int k = 0; k < OBS; k++) view->obs[(block * OBS + k) * LANES + lane] = obs[k][i];
+        for (int k = 0; k < OBS; k++) view->obs[(block * OBS + k) * LANES + lane] = fresh.obs[k][i];
         view->length[envs[i]] = 0;
         view->episode_return[envs[i]] = 0.0f;
     }
@@ -183,7 +196,9 @@ SIM_FN uint32_t BODY(batch_step_block)(LanesBatch *batch, int64_t b, PARAMS shar
     const uint32_t *restrict episode = batch->episode + b * LANES;
     uint32_t seed_low = batch->seed_low, seed_high = batch->seed_high;
     int32_t time_limit = batch->sim.time_limit;
-    uint32_t first_env = (uint32_t)(b * LANES), care = 0, infinite = 0;
+    uint32_t first_env = (uint32_t)(b * LANES);
+    uint32_t care[LANES], infinite[LANES];
+#pragma GCC ivdep
     for (int l = 0; l < LANES; l++) {
         PARAMS p = any_random ? BODY(load_params)(params, l) : shared;
         STATE s = BODY(load)(block, l);
@@ -200,20 +215,25 @@ SIM_FN uint32_t BODY(batch_step_block)(LanesBatch *batch, int64_t b, PARAMS shar
         BODY(store)(block, l, s);
         int32_t ended = out.terminated & ~resets, cut = (n >= time_limit) & ~resets;
         float earned = resets ? 0.0f : out.reward;
-        infinite |= (uint32_t)(BODY(is_infinite)(s, earned) & ~resets) << l;
+        infinite[l] = (uint32_t)(BODY(is_infinite)(s, earned) & ~resets);
         reward[l] = earned;
         terminated[l] = ended;
         truncated[l] = cut;
         length[l] = n;
         episode_return[l] = episode_return[l] + earned;
-        care |= (uint32_t)(ended | cut | resets) << l;
+        care[l] = (uint32_t)(ended | cut | resets);
     }
-    if (infinite) {
-        int lane = __builtin_ctz(infinite);
+    uint32_t care_mask = 0, infinite_mask = 0;
+    for (int l = 0; l < LANES; l++) {
+        care_mask |= care[l] << l;
+        infinite_mask |= infinite[l] << l;
+    }
+    if (infinite_mask) {
+        int lane = __builtin_ctz(infinite_mask);
         lanes_infinite_record(&batch->infinite, batch->sim.spec, (const uint32_t *)block, LANES, lane, b * LANES + lane,
                               batch->step);
     }
-    return care;
+    return care_mask;
 }
 
 // What the end of an episode leaves behind in the view; `env` is in block `b`.
@@ -300,7 +320,7 @@ static void BODY(batch_reset)(LanesBatch *batch, const uint8_t *mask, int64_t be
 
 const LanesOps BODY(ops) = {
     .lanes = LANES,
-    .state_words = sizeof(BODY(Block)) / 4 / LANES,
+    .state_words = STATE_WORDS,
     .param_words = PARAM_WORDS,
     .start = BODY(start),
     .step = BODY(step),
