@@ -39,6 +39,11 @@ typedef struct KernSim {
 // The simulator with its default parameters and time limit.
 void kern_sim_default(KernSim *sim, const SimSpec *spec);
 
+// Sets one parameter from "name=value", or has it drawn for each episode from "name=low:high". STATUS_USAGE names the
+// text at fault and the nearest parameter.
+Status kern_sim_set(KernSim *sim, const char *text) HOST_MUST_CHECK;
+Status kern_sim_randomize(KernSim *sim, const char *text) HOST_MUST_CHECK;
+
 // ---- batches -------------------------------------------------------------------------------------------------------
 
 // What happens after an episode's last step, with Gymnasium's meaning.
