@@ -241,9 +241,7 @@ void host_checkpoint_close(HostCheckpoint *checkpoint) {
     free(checkpoint);
 }
 
-int host_checkpoint_tensor_count(const HostCheckpoint *checkpoint) {
-    return checkpoint->tensor_count;
-}
+int host_checkpoint_tensor_count(const HostCheckpoint *checkpoint) { return checkpoint->tensor_count; }
 
 const HostTensor *host_checkpoint_tensor_at(const HostCheckpoint *checkpoint, int index) {
     return index >= 0 && index < checkpoint->tensor_count ? &checkpoint->tensors[index] : NULL;

@@ -8,9 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool host_file_exists(const char *path) {
-    return access(path, F_OK) == 0;
-}
+bool host_file_exists(const char *path) { return access(path, F_OK) == 0; }
 
 Status host_file_join(const char *folder, const char *name, char path[HOST_PATH_MAX]) {
     int length = snprintf(path, HOST_PATH_MAX, "%s/%s", folder, name);

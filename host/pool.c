@@ -196,10 +196,6 @@ void host_pool_free(HostPool *pool) {
     free(pool);
 }
 
-int host_pool_threads(const HostPool *pool) {
-    return pool->threads;
-}
+int host_pool_threads(const HostPool *pool) { return pool->threads; }
 
-bool host_pool_is_oversubscribed(const HostPool *pool) {
-    return pool->is_oversubscribed;
-}
+bool host_pool_is_oversubscribed(const HostPool *pool) { return pool->is_oversubscribed; }
