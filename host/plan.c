@@ -25,7 +25,7 @@ Status host_plan_add(HostPlan *plan, const char *purpose, size_t count, size_t i
         return host_fail(STATUS_MEMORY, "memory plan: %zu x %zu bytes for '%s' are more than can be addressed", count,
                          item_bytes, purpose);
     HostPlanItem *to = &plan->item[plan->count];
-    strcpy(to->purpose, purpose);
+    memcpy(to->purpose, purpose, strlen(purpose) + 1);
     to->offset_bytes = plan->total_bytes;
     to->size_bytes = size;
     plan->total_bytes = total;
