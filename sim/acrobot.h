@@ -78,10 +78,10 @@ SIM_FN AcrobotState acrobot_derivative(AcrobotState s, const AcrobotParams *p, r
 
 // s + h * dot
 SIM_FN AcrobotState acrobot_advance(AcrobotState s, AcrobotState dot, real h) {
-    s.theta1_rad = s.theta1_rad + h * dot.theta1_rad;
-    s.theta2_rad = s.theta2_rad + h * dot.theta2_rad;
-    s.theta1_dot_radps = s.theta1_dot_radps + h * dot.theta1_dot_radps;
-    s.theta2_dot_radps = s.theta2_dot_radps + h * dot.theta2_dot_radps;
+    s.theta1_rad = sim_fma(h, dot.theta1_rad, s.theta1_rad);
+    s.theta2_rad = sim_fma(h, dot.theta2_rad, s.theta2_rad);
+    s.theta1_dot_radps = sim_fma(h, dot.theta1_dot_radps, s.theta1_dot_radps);
+    s.theta2_dot_radps = sim_fma(h, dot.theta2_dot_radps, s.theta2_dot_radps);
     return s;
 }
 
