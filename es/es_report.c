@@ -5,7 +5,8 @@
 Status es_report_unknown(const char *env) {
     const char *names[64];
     int count = sim_spec_count();
-    for (int i = 0; i < count; i++) names[i] = sim_spec_at(i)->name;
+    for (int i = 0; i < count; i++)
+        names[i] = sim_spec_at(i)->name;
     return host_fail(STATUS_USAGE, "unknown simulator '%s'; did you mean '%s'? (--list shows all)", env,
                      host_nearest_name(env, names, count));
 }
@@ -61,8 +62,9 @@ static Status list_one(const SimSpec *sim, bool json, FILE *stream) {
     action_text(sim, action);
     TRY(host_config_to_json(&config, &settings));
     if (json) {
-        fprintf(stream, "{\"name\": \"%s\", \"gymnasium_id\": \"%s\", \"observation\": %d, \"discrete\": %d, "
-                        "\"continuous\": %d,\n \"parameters\": [",
+        fprintf(stream,
+                "{\"name\": \"%s\", \"gymnasium_id\": \"%s\", \"observation\": %d, \"discrete\": %d, "
+                "\"continuous\": %d,\n \"parameters\": [",
                 sim->name, sim->gymnasium_id, sim->obs, sim->discrete, sim->continuous);
         list_params(sim, json, stream);
         fprintf(stream, "],\n \"settings\": %s}\n", settings);
@@ -71,7 +73,8 @@ static Status list_one(const SimSpec *sim, bool json, FILE *stream) {
         fprintf(stream, "parameters (--set NAME=VALUE, --randomize NAME=LOW:HIGH):\n");
         list_params(sim, json, stream);
         fprintf(stream, "\nstate:");
-        for (int i = 0; i < sim->state_words; i++) fprintf(stream, " %s", sim->state[i].name);
+        for (int i = 0; i < sim->state_words; i++)
+            fprintf(stream, " %s", sim->state[i].name);
         fprintf(stream, "\n\nsettings:\n%s\n", settings);
     }
     free(settings);
@@ -92,8 +95,9 @@ void es_report_plan(const EsConfig *config, const KernEsSpec *spec, const HostPl
                     FILE *stream) {
     int64_t steps = config->pop * config->episodes * config->time_limit;
     if (json) {
-        fprintf(stream, "{\"env\": \"%s\", \"device\": \"%s\", \"params\": %d, \"env_steps_per_generation_max\": %lld, "
-                        "\"memory\": {\"total_bytes\": %zu, \"items\": [",
+        fprintf(stream,
+                "{\"env\": \"%s\", \"device\": \"%s\", \"params\": %d, \"env_steps_per_generation_max\": %lld, "
+                "\"memory\": {\"total_bytes\": %zu, \"items\": [",
                 config->env, device, spec->policy.params, (long long)steps, host_plan_total(plan));
         for (int i = 0; i < plan->count; i++) {
             fprintf(stream, "%s{\"purpose\": \"%s\", \"size_bytes\": %zu}", i > 0 ? ", " : "", plan->item[i].purpose,

@@ -32,18 +32,18 @@ typedef struct EsRun {
 } EsRun;
 
 // M(column of metrics.csv, value)
-#define METRICS(M)                                                                    \
-    M(generation, (double)report->generation)                                         \
-    M(env_steps, (double)run->es.env_steps)                                           \
-    M(train_s, run->es.train_s)                                                       \
-    M(env_steps_per_s, (double)report->env_steps / report->wall_s)                    \
-    M(return_mean, report->return_mean)                                               \
-    M(return_min, report->return_min)                                                 \
-    M(return_max, report->return_max)                                                 \
-    M(length_mean_steps, report->length_mean)                                         \
-    M(sigma, report->sigma)                                                           \
-    M(learning_rate, report->lr)                                                      \
-    M(test_return_mean, tested ? run->test.return_mean : (double)NAN)                 \
+#define METRICS(M)                                                    \
+    M(generation, (double)report->generation)                         \
+    M(env_steps, (double)run->es.env_steps)                           \
+    M(train_s, run->es.train_s)                                       \
+    M(env_steps_per_s, (double)report->env_steps / report->wall_s)    \
+    M(return_mean, report->return_mean)                               \
+    M(return_min, report->return_min)                                 \
+    M(return_max, report->return_max)                                 \
+    M(length_mean_steps, report->length_mean)                         \
+    M(sigma, report->sigma)                                           \
+    M(learning_rate, report->lr)                                      \
+    M(test_return_mean, tested ? run->test.return_mean : (double)NAN) \
     M(test_return_std, tested ? run->test.return_std : (double)NAN)
 
 #define METRICS_NAME(name, value) #name,
