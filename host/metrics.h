@@ -23,7 +23,7 @@ typedef struct HostMetrics {
     int fd; // -1 when closed
     int column_count;
     int64_t size_bytes; // up to the last whole row
-    const char *path;   // a copy, owned
+    char *path;         // a copy, owned
 } HostMetrics;
 
 // Starts a new file (replaces one that is there). Names are snake_case with a unit suffix: "wall_s", "return_mean".
