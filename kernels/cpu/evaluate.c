@@ -188,8 +188,13 @@ WIDE_FN void forward_group(Thread *t, const struct Group *group, int n, int shar
             part = out * in_pad + 16;
         }
         if (layer + 1 < shape->layers) {
-            for (int s = 0; s < n; s++)
-                dense_activate(g.y[s], cpu_round_up(out, 16), shape->activation);
+            int out_pad = cpu_round_up(out, 16);
+            for (int s = 0; s < n; s++) {
+                dense_activate(g.y[s], out_pad, shape->activation);
+                // A narrow layer reads the padding: what an earlier pass left, or 0 x infinity, would be NaN there.
+                for (int i = out; i < out_pad; i++)
+                    g.y[s][i] = 0.0f;
+            }
         }
         for (int s = 0; s < n; s++)
             g.w[s] += part, g.x[s] = g.y[s];

@@ -230,6 +230,8 @@ SIM_FN uint32_t BODY(batch_step_block)(LanesBatch *batch, int64_t b, PARAMS shar
         care_mask |= care[l] << l;
         infinite_mask |= infinite[l] << l;
     }
+    int64_t envs = view->envs - b * LANES;
+    if (envs < LANES) infinite_mask &= (1u << envs) - 1; // nobody resets the padding after the last env
     if (infinite_mask) {
         int lane = __builtin_ctz(infinite_mask);
         lanes_infinite_record(&batch->infinite, batch->sim.spec, (const uint32_t *)block, LANES, lane, b * LANES + lane,
