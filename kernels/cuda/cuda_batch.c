@@ -18,20 +18,20 @@ typedef struct CudaBatch {
 } CudaBatch;
 
 // In the order of the plan's items; words of each env.
-#define BATCH_BUFFERS(B)                                                                                   \
-    B(state, "simulator state", (size_t)sim->state_words)                                                  \
-    B(params, "simulator parameters of each env", spec->sim.any_random ? (size_t)sim->param_count : 0)     \
-    B(obs, "observations", (size_t)sim->obs)                                                               \
-    B(final_obs, "final observations", spec->autoreset == KERN_AUTORESET_SAME_STEP ? (size_t)sim->obs : 0) \
-    B(discrete, "discrete actions", 1)                                                                     \
-    B(continuous, "continuous actions", (size_t)sim->continuous)                                           \
-    B(reward, "rewards", 1)                                                                                \
-    B(terminated, "terminated flags", 1)                                                                   \
-    B(truncated, "truncated flags", 1)                                                                     \
-    B(length, "episode lengths", 1)                                                                        \
-    B(episode_return, "episode returns", 1)                                                                \
-    B(final_length, "final lengths", 1)                                                                    \
-    B(final_return, "final returns", 1)                                                                    \
+#define BATCH_BUFFERS(B)                                                                           \
+    B(state, "simulator state", sim->state_words)                                                  \
+    B(params, "simulator parameters of each env", spec->sim.any_random ? sim->param_count : 0)     \
+    B(obs, "observations", sim->obs)                                                               \
+    B(final_obs, "final observations", spec->autoreset == KERN_AUTORESET_SAME_STEP ? sim->obs : 0) \
+    B(discrete, "discrete actions", 1)                                                             \
+    B(continuous, "continuous actions", sim->continuous)                                           \
+    B(reward, "rewards", 1)                                                                        \
+    B(terminated, "terminated flags", 1)                                                           \
+    B(truncated, "truncated flags", 1)                                                             \
+    B(length, "episode lengths", 1)                                                                \
+    B(episode_return, "episode returns", 1)                                                        \
+    B(final_length, "final lengths", 1)                                                            \
+    B(final_return, "final returns", 1)                                                            \
     B(episode, "episode counters", 1)
 
 enum BatchItem {
@@ -50,7 +50,8 @@ Status cuda_batch_plan(KernBackend *base, const KernBatchSpec *spec, HostPlan *p
         return cuda_fail(backend, STATUS_USAGE, "%lld envs: 1 to %u", (long long)spec->envs, UINT32_MAX);
     }
     size_t blocks = (size_t)((spec->envs + CUDA_LANES - 1) / CUDA_LANES);
-#define BATCH_ADD(name, purpose, words) TRY(host->plan_add(plan, purpose, blocks, (words)*CUDA_LANES * 4, NULL));
+#define BATCH_ADD(name, purpose, words) \
+    TRY(host->plan_add(plan, purpose, blocks, (size_t)(words)*CUDA_LANES * 4, NULL));
     BATCH_BUFFERS(BATCH_ADD)
 #undef BATCH_ADD
     TRY(host->plan_add(plan, "reset mask", (size_t)spec->envs, 1, NULL));

@@ -65,7 +65,7 @@ static Status choose_slots(CudaEs *es) {
     es->shared_bytes =
         es->weights_are_global ? cuda_evaluate_shared_bytes(&es->spec.policy, es->width_pad, 0) : with_weights;
     int blocks = 0;
-    CUDA_TRY(backend, cuda_evaluate_occupancy(es->sim, es->threads, es->shared_bytes, &blocks));
+    CUDA_TRY(backend, cuda_evaluate_occupancy(es->sim, es->threads, es->shared_bytes, backend->shared_bytes, &blocks));
     if (blocks < 1) {
         return cuda_fail(backend, STATUS_DEVICE,
                          "GPU %d: a block of %d threads with %zu bytes of shared memory does not fit", backend->device,

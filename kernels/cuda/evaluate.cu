@@ -41,9 +41,10 @@ typedef void EvaluateKernel(const CudaEvaluateArgs args);
 #define EVALUATE_ROW(name, Name, NAME) name##_evaluate,
 static EvaluateKernel *const evaluate_kernels[] = {SIM_LIST(EVALUATE_ROW)};
 
-int cuda_evaluate_occupancy(int sim, int threads, size_t shared_bytes, int *blocks) {
+int cuda_evaluate_occupancy(int sim, int threads, size_t shared_bytes, size_t shared_limit_bytes, int *blocks) {
     const void *kernel = (const void *)evaluate_kernels[sim];
-    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes);
+    cudaError_t error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_limit_bytes);
     if (error != cudaSuccess) return error;
     return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared_bytes);
 }

@@ -85,8 +85,9 @@ typedef struct CudaEvaluateArgs {
 // Bytes of shared memory a block needs, with its member's weights or without.
 size_t cuda_evaluate_shared_bytes(const PolicyShape *policy, int32_t width_pad, int32_t weights);
 
-// How many such blocks one SM takes; also allows the kernel that much shared memory.
-int cuda_evaluate_occupancy(int sim, int threads, size_t shared_bytes, int *blocks);
+// How many such blocks one SM takes; also allows the kernel all the shared memory that a block can have, since its
+// users differ in what they need.
+int cuda_evaluate_occupancy(int sim, int threads, size_t shared_bytes, size_t shared_limit_bytes, int *blocks);
 
 int cuda_launch_evaluate(int sim, const CudaEvaluateArgs *args, int slots, int threads, size_t shared_bytes,
                          struct CUstream_st *stream);
