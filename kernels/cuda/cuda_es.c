@@ -120,11 +120,11 @@ static Status describe_es(CudaEs *es, CudaBackend *backend, const KernEsSpec *sp
     I(d_partial, "gradient partial sums", (size_t)es->round_chunks, (size_t)es->params_pad * 4)                     \
     I(d_weights, "members' parameters", es->weights_are_global ? (size_t)es->slots : 0, (size_t)es->params_pad * 4) \
     I(d_slots, "episodes under way", (size_t)es->slots, (size_t)es->slot_words * 4)                                 \
-    I(d_episodes, "episode results", (size_t)es->wave_pairs, sizeof(KernEpisode))                                   \
-    I(d_sums, "normaliser sums", (size_t)es->wave_pairs, (size_t)es->spec.sim.spec->obs * 8)                        \
+    I(d_episodes, "episode results of a wave", (size_t)es->wave_pairs, sizeof(KernEpisode))                         \
+    I(d_sums, "normaliser sums of a wave", (size_t)es->wave_pairs, (size_t)es->spec.sim.spec->obs * 8)              \
     I(d_normalizer, "normaliser", 2, (size_t)es->spec.sim.spec->obs * 4)                                            \
-    I(d_fitness, "fitness", (size_t)es->spec.members, 4)                                                            \
-    I(d_shaped, "shaped fitness", (size_t)es->spec.members, 4)                                                      \
+    I(d_fitness, "fitness to rank", (size_t)es->spec.members, 4)                                                    \
+    I(d_shaped, "ranked fitness", (size_t)es->spec.members, 4)                                                      \
     I(d_counters, "queue", 1, sizeof(CudaWaveCounters))
 
 enum EsItem {

@@ -2,7 +2,7 @@
 #include "kernels/cuda/names.cuh"
 #include "kernels/es_math.h"
 
-enum { UPDATE_THREADS = 128, SHAPE_THREADS = 256 };
+enum { UPDATE_THREADS = 128, SHAPE_THREADS = 256, SHAPE_BLOCKS = 256 };
 
 // The partial sums of one chunk of pairs (blockIdx.y) for one noise block of four parameters (a thread).
 static __global__ void __launch_bounds__(UPDATE_THREADS) update_partial(const __grid_constant__ CudaUpdateArgs a) {
@@ -55,10 +55,11 @@ int cuda_launch_update(const CudaUpdateArgs *args, cudaStream_t stream) {
 }
 
 // A member's rank is how many are below it, and how many others are its equals: whole numbers, so the order of counting
-// does not matter. Quadratic, and still a fraction of a second for a million members.
-static __global__ void __launch_bounds__(SHAPE_THREADS) shape_ranks(const float *fitness, int32_t n, float *shaped) {
+// does not matter. Quadratic, and still a fraction of a second for a million members, in launches of SHAPE_BLOCKS.
+static __global__ void __launch_bounds__(SHAPE_THREADS)
+    shape_ranks(const float *fitness, int32_t n, int32_t begin, float *shaped) {
     __shared__ float tile[SHAPE_THREADS];
-    int thread = (int)threadIdx.x, member = (int)blockIdx.x * SHAPE_THREADS + thread;
+    int thread = (int)threadIdx.x, member = begin + (int)blockIdx.x * SHAPE_THREADS + thread;
     float mine = member < n ? fitness[member] : 0.0f;
     int32_t less = 0, equal = -1; // not counting itself
     for (int first = 0; first < n; first += SHAPE_THREADS) {
@@ -75,7 +76,12 @@ static __global__ void __launch_bounds__(SHAPE_THREADS) shape_ranks(const float 
 }
 
 int cuda_launch_shape(const float *fitness, int32_t n, float *shaped, cudaStream_t stream) {
-    unsigned blocks = ((unsigned)n + SHAPE_THREADS - 1) / SHAPE_THREADS;
-    shape_ranks<<<blocks, SHAPE_THREADS, 0, stream>>>(fitness, n, shaped);
-    return cudaGetLastError();
+    for (int32_t begin = 0; begin < n; begin += SHAPE_BLOCKS * SHAPE_THREADS) {
+        int32_t blocks = (n - begin + SHAPE_THREADS - 1) / SHAPE_THREADS;
+        if (blocks > SHAPE_BLOCKS) blocks = SHAPE_BLOCKS;
+        shape_ranks<<<(unsigned)blocks, SHAPE_THREADS, 0, stream>>>(fitness, n, begin, shaped);
+        cudaError_t error = cudaGetLastError();
+        if (error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
 }
