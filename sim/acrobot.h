@@ -17,7 +17,7 @@
 #define ACROBOT_ACTION_LOW       0.0f
 #define ACROBOT_ACTION_HIGH      0.0f
 #define ACROBOT_TIME_LIMIT       500
-#define ACROBOT_REWARD_THRESHOLD -100.0
+#define ACROBOT_REWARD_THRESHOLD (-100.0)
 
 // P(name, default, unit, help)
 #define ACROBOT_PARAMS(P)                                                                                        \
@@ -78,10 +78,10 @@ SIM_FN AcrobotState acrobot_derivative(AcrobotState s, const AcrobotParams *p, r
 
 // s + h * dot
 SIM_FN AcrobotState acrobot_advance(AcrobotState s, AcrobotState dot, real h) {
-    s.theta1_rad = s.theta1_rad + h * dot.theta1_rad;
-    s.theta2_rad = s.theta2_rad + h * dot.theta2_rad;
-    s.theta1_dot_radps = s.theta1_dot_radps + h * dot.theta1_dot_radps;
-    s.theta2_dot_radps = s.theta2_dot_radps + h * dot.theta2_dot_radps;
+    s.theta1_rad = sim_fma(h, dot.theta1_rad, s.theta1_rad);
+    s.theta2_rad = sim_fma(h, dot.theta2_rad, s.theta2_rad);
+    s.theta1_dot_radps = sim_fma(h, dot.theta1_dot_radps, s.theta1_dot_radps);
+    s.theta2_dot_radps = sim_fma(h, dot.theta2_dot_radps, s.theta2_dot_radps);
     return s;
 }
 

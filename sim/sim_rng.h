@@ -64,9 +64,7 @@ SIM_FN SimWords4 sim_philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, 
 }
 
 // 24 random bits as a float in [0, 1).
-SIM_FN float sim_uniform_from(uint32_t word) {
-    return (float)(int32_t)(word >> 8) * 0x1p-24f;
-}
+SIM_FN float sim_uniform_from(uint32_t word) { return (float)(int32_t)(word >> 8) * 0x1p-24f; }
 
 // The next four uniforms in [0, 1).
 SIM_FN SimUniform4 sim_rng_uniform4(SimRng *rng) {
