@@ -35,6 +35,11 @@ static Status corrupt_at(const HostCheckpoint *checkpoint, int line, const char 
     return STATUS_CORRUPT; // said once more for the static analyser
 }
 
+static Status no_memory(const HostCheckpoint *checkpoint) {
+    (void)!host_fail(STATUS_MEMORY, "no memory to read %s", checkpoint->name);
+    return STATUS_MEMORY;
+}
+
 static Status parse_header(HostCheckpoint *checkpoint) {
     if (checkpoint->size_bytes < HOST_CHECKPOINT_LENGTH_BYTES)
         return CORRUPT(checkpoint, "it has only %zu bytes", checkpoint->size_bytes);
@@ -144,7 +149,7 @@ static Status parse_tensors(HostCheckpoint *checkpoint) {
     if (count > HOST_TENSORS_MAX + 1)
         return CORRUPT(checkpoint, "it has %zu tensors, more than %d", count - 1, HOST_TENSORS_MAX);
     checkpoint->tensors = calloc(count + 1, sizeof(HostTensor));
-    if (checkpoint->tensors == NULL) return host_fail(STATUS_MEMORY, "%s: no memory for its list", checkpoint->name);
+    if (checkpoint->tensors == NULL) return no_memory(checkpoint);
     const char *name;
     json_t *entry;
     json_object_foreach(checkpoint->header, name, entry) {
@@ -170,7 +175,7 @@ static Status parse_meta(HostCheckpoint *checkpoint, const char **hash) {
     size_t count = json_object_size(texts);
     if (count > HOST_META_MAX) return CORRUPT(checkpoint, "it has %zu texts, more than %d", count, HOST_META_MAX);
     checkpoint->meta = calloc(count, sizeof(HostMeta));
-    if (checkpoint->meta == NULL) return host_fail(STATUS_MEMORY, "%s: no memory for its texts", checkpoint->name);
+    if (checkpoint->meta == NULL) return no_memory(checkpoint);
     const char *key;
     json_t *value;
     json_object_foreach(texts, key, value) {
