@@ -15,9 +15,7 @@ static inline int64_t host_now_ns(void) {
     return (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec;
 }
 
-static inline double host_now_s(void) {
-    return 1e-9 * (double)host_now_ns();
-}
+static inline double host_now_s(void) { return 1e-9 * (double)host_now_ns(); }
 
 #ifdef __cplusplus
 }

@@ -36,9 +36,7 @@ Status host_comm_barrier(HostComm *comm, double deadline_s) {
     return comm->ops->barrier(comm, deadline_s);
 }
 
-void host_comm_abort(HostComm *comm) {
-    comm->ops->abort(comm);
-}
+void host_comm_abort(HostComm *comm) { comm->ops->abort(comm); }
 
 void host_comm_free(HostComm *comm) {
     if (comm != NULL) comm->ops->free(comm);

@@ -47,13 +47,9 @@ static Status self_barrier(HostComm *comm, double deadline_s) {
     return check_alive(comm, "barrier");
 }
 
-static void self_abort(HostComm *comm) {
-    atomic_store(&((CommSelf *)comm)->is_aborted, true);
-}
+static void self_abort(HostComm *comm) { atomic_store(&((CommSelf *)comm)->is_aborted, true); }
 
-static void self_free(HostComm *comm) {
-    free(comm);
-}
+static void self_free(HostComm *comm) { free(comm); }
 
 static const HostCommOps self_ops = {
     .name = "self",

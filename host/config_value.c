@@ -72,7 +72,8 @@ const char *host_real_text(double value, char text[32]) {
         snprintf(text, 32, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;
     }
-    if (strpbrk(text, ".enai") == NULL) strcat(text, ".0");
+    size_t length = strlen(text);
+    if (strpbrk(text, ".enai") == NULL) snprintf(text + length, 32 - length, ".0");
     return text;
 }
 
@@ -146,7 +147,7 @@ static Status parse_sizes(const ConfigOption *option, const char *what, const ch
             return host_fail(STATUS_USAGE, "%s: '%.100s' has more than %d sizes", what, text, HOST_SIZES_MAX);
         if (length == 0)
             return host_fail(STATUS_USAGE, "%s: '%.100s' is not a list of sizes such as 64,64, or none", what, text);
-        int64_t size;
+        int64_t size = 0;
         TRY(host_parse_int(what, element, option->min_int, option->max_int, option->unit, &size));
         sizes->at[sizes->count++] = (int32_t)size;
         at += length;

@@ -8,9 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool host_file_exists(const char *path) {
-    return access(path, F_OK) == 0;
-}
+bool host_file_exists(const char *path) { return access(path, F_OK) == 0; }
 
 Status host_file_join(const char *folder, const char *name, char path[HOST_PATH_MAX]) {
     int length = snprintf(path, HOST_PATH_MAX, "%s/%s", folder, name);
@@ -38,7 +36,7 @@ static Status sync_folder_of(const char *path) {
     char folder[HOST_PATH_MAX];
     const char *slash = strrchr(path, '/');
     if (slash == NULL) {
-        strcpy(folder, ".");
+        snprintf(folder, sizeof folder, ".");
     } else {
         snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
     }
@@ -127,7 +125,7 @@ Status host_file_make_folder(const char *path) {
     char part[HOST_PATH_MAX];
     if (path[0] == '\0' || strlen(path) >= sizeof part)
         return host_fail(STATUS_USAGE, "'%.100s' is not a usable folder name", path);
-    strcpy(part, path);
+    memcpy(part, path, strlen(path) + 1);
     for (char *at = part + 1;; at++) {
         if (*at != '/' && *at != '\0') continue;
         char end = *at;

@@ -9,9 +9,7 @@
 
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
-void host_plan_init(HostPlan *plan) {
-    memset(plan, 0, sizeof *plan);
-}
+void host_plan_init(HostPlan *plan) { memset(plan, 0, sizeof *plan); }
 
 Status host_plan_add(HostPlan *plan, const char *purpose, size_t count, size_t item_bytes, int *item) {
     size_t size, rounded, total;
@@ -27,7 +25,7 @@ Status host_plan_add(HostPlan *plan, const char *purpose, size_t count, size_t i
         return host_fail(STATUS_MEMORY, "memory plan: %zu x %zu bytes for '%s' are more than can be addressed", count,
                          item_bytes, purpose);
     HostPlanItem *to = &plan->item[plan->count];
-    strcpy(to->purpose, purpose);
+    memcpy(to->purpose, purpose, strlen(purpose) + 1);
     to->offset_bytes = plan->total_bytes;
     to->size_bytes = size;
     plan->total_bytes = total;
@@ -36,9 +34,7 @@ Status host_plan_add(HostPlan *plan, const char *purpose, size_t count, size_t i
     return STATUS_OK;
 }
 
-size_t host_plan_total(const HostPlan *plan) {
-    return plan->total_bytes;
-}
+size_t host_plan_total(const HostPlan *plan) { return plan->total_bytes; }
 
 int host_plan_find(const HostPlan *plan, const char *purpose) {
     for (int i = 0; i < plan->count; i++) {

@@ -28,7 +28,7 @@ typedef struct Worker {
     char message[256];
 } Worker;
 
-struct HostPool {
+struct HostPool { // NOLINT(clang-analyzer-optin.performance.Padding): lines that threads contend for lie apart
     int threads;
     int spin_rounds;
     bool is_oversubscribed;
@@ -171,9 +171,12 @@ Status host_pool_create(int threads, HostBind bind, HostPool **pool) {
     made->is_oversubscribed = threads > allowed;
     made->spin_rounds = made->is_oversubscribed ? 0 : SPIN_ROUNDS; // a spinner would keep the worker it waits for out
     made->workers = calloc((size_t)threads, sizeof made->workers[0]);
+    if (made->workers == NULL) {
+        free(made);
+        return host_fail(STATUS_MEMORY, "no memory for %d threads", threads);
+    }
     Status status = STATUS_OK;
-    if (made->workers == NULL) status = host_fail(STATUS_MEMORY, "no memory for %d threads", threads);
-    if (status == STATUS_OK && bind == HOST_BIND_CORE) status = host_cores_init(&made->cores);
+    if (bind == HOST_BIND_CORE) status = host_cores_init(&made->cores);
     if (status == STATUS_OK) status = start_threads(made);
     if (status != STATUS_OK) {
         host_pool_free(made);
@@ -196,10 +199,6 @@ void host_pool_free(HostPool *pool) {
     free(pool);
 }
 
-int host_pool_threads(const HostPool *pool) {
-    return pool->threads;
-}
+int host_pool_threads(const HostPool *pool) { return pool->threads; }
 
-bool host_pool_is_oversubscribed(const HostPool *pool) {
-    return pool->is_oversubscribed;
-}
+bool host_pool_is_oversubscribed(const HostPool *pool) { return pool->is_oversubscribed; }

@@ -43,7 +43,8 @@ bool host_pool_is_oversubscribed(const HostPool *pool);
 // is then visible to the caller. grain >= 1.
 void host_pool_for(HostPool *pool, int64_t count, int64_t grain, HostPoolBody *body, void *context);
 
-// Processors this process may use: its affinity mask, cut by the cgroup's CPU quota (v1 or v2, rounded up). At least 1.
+// Processors the calling thread may use: its affinity mask, cut by the cgroup's CPU quota (v1 or v2, rounded up). At
+// least 1; and 1 while the caller is pinned as worker 0 of a pool.
 int host_cpu_allowed(void);
 
 #ifdef __cplusplus

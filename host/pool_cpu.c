@@ -36,9 +36,7 @@ static int quota_of(const char *quota_path, const char *period_path) {
     return count > HOST_THREADS_MAX ? HOST_THREADS_MAX : (int)count;
 }
 
-static int smaller_quota(int a, int b) {
-    return a == 0 ? b : b == 0 || a < b ? a : b;
-}
+static int smaller_quota(int a, int b) { return a == 0 ? b : b == 0 || a < b ? a : b; }
 
 // The tightest quota of a group and its parents. In a container the group's path may be the host's and not be there;
 // its parents, down to the mount itself, are then what counts.
@@ -178,9 +176,7 @@ void host_cores_free(HostCores *cores) {
     free(cores);
 }
 
-int host_cores_count(const HostCores *cores) {
-    return cores->count;
-}
+int host_cores_count(const HostCores *cores) { return cores->count; }
 
 Status host_cores_pin(HostCores *cores, int index) {
     unsigned place = cores->place[index % cores->count];

@@ -34,14 +34,8 @@ Status host_signals_install(void) {
     return handle(SIGPIPE, SIG_IGN);
 }
 
-bool host_stop_requested(void) {
-    return atomic_load_explicit(&stop_flag, memory_order_relaxed);
-}
+bool host_stop_requested(void) { return atomic_load_explicit(&stop_flag, memory_order_relaxed); }
 
-void host_stop_request(void) {
-    atomic_store(&stop_flag, true);
-}
+void host_stop_request(void) { atomic_store(&stop_flag, true); }
 
-void host_stop_clear(void) {
-    atomic_store(&stop_flag, false);
-}
+void host_stop_clear(void) { atomic_store(&stop_flag, false); }

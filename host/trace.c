@@ -2,9 +2,7 @@
 
 const HostTraceHooks *host_trace_attached = NULL;
 
-void host_trace_attach(const HostTraceHooks *hooks) {
-    __atomic_store_n(&host_trace_attached, hooks, __ATOMIC_RELEASE);
-}
+void host_trace_attach(const HostTraceHooks *hooks) { __atomic_store_n(&host_trace_attached, hooks, __ATOMIC_RELEASE); }
 
 const char *host_trace_category_name(HostTraceCategory category) {
     static const char *const names[] = {"simulation", "policy", "learning", "communication", "host", "io", "idle"};

@@ -56,9 +56,7 @@ static inline void host_trace_end(const HostTraceHooks *hooks) {
     if (__builtin_expect(hooks != NULL, 0)) hooks->end();
 }
 
-static inline void host_trace_scope_end(const HostTraceHooks **hooks) {
-    host_trace_end(*hooks);
-}
+static inline void host_trace_scope_end(const HostTraceHooks **hooks) { host_trace_end(*hooks); }
 
 #define HOST_TRACE_JOIN_(a, b) a##b
 #define HOST_TRACE_JOIN(a, b)  HOST_TRACE_JOIN_(a, b)
