@@ -88,9 +88,11 @@ WIDE_FN void dense_narrow(const DenseGroup *g, int n, int in_pad, int out) {
 WIDE_FN void dense_activate(float *restrict y, int count, PolicyActivation activation) {
     float *aligned = __builtin_assume_aligned(y, 64);
     if (activation == POLICY_TANH) {
-        for (int i = 0; i < count; i++) aligned[i] = sim_tanhf(aligned[i]);
+        for (int i = 0; i < count; i++) // vectorises
+            aligned[i] = sim_tanhf(aligned[i]);
     } else {
-        for (int i = 0; i < count; i++) aligned[i] = aligned[i] < 0.0f ? 0.0f : aligned[i];
+        for (int i = 0; i < count; i++) // vectorises
+            aligned[i] = aligned[i] < 0.0f ? 0.0f : aligned[i];
     }
 }
 

@@ -78,7 +78,8 @@ static void build_member(Thread *t, int slot, int32_t member) {
         const float *restrict params = __builtin_assume_aligned(es->params, 64);
         float *restrict flat = __builtin_assume_aligned(t->scratch->flat, 64);
         float sigma = member % 2 == 0 ? job->sigma : -job->sigma;
-        for (int i = 0; i < count; i++) flat[i] = sim_fmaf(sigma, noise[i], params[i]);
+        for (int i = 0; i < count; i++) // vectorises
+            flat[i] = sim_fmaf(sigma, noise[i], params[i]);
         pack_weights(&es->spec.policy, flat, t->scratch->packed[slot]);
     }
     t->packed_member[slot] = member;
@@ -209,7 +210,8 @@ static void forward(Thread *t) {
     int obs = t->es->spec.policy.size[0];
     for (int k = 0; k < obs; k++) {
         float mean = t->normalizer.mean[k], scale = t->normalizer.scale[k];
-        for (int l = 0; l < LANES_MAX; l++) lanes->input[k][l] = policy_normalize(lanes->obs[k][l], mean, scale);
+        for (int l = 0; l < LANES_MAX; l++)
+            lanes->input[k][l] = policy_normalize(lanes->obs[k][l], mean, scale);
     }
     for (int i = 0; i < t->groups; i++) {
         const struct Group *group = &t->group[i];
