@@ -44,7 +44,8 @@ void ISA_CAT(cpu_update_, ISA)(CpuEs *es, const KernEsStep *step, const float *s
                     at[i] = sim_fmaf(weight, noise[i], at[i]);
             }
         }
-        for (int i = 0; i < CPU_UPDATE_TILE; i++) sum[i] = sum[i] + partial[i];
+        for (int i = 0; i < CPU_UPDATE_TILE; i++)
+            sum[i] = sum[i] + partial[i];
     }
     float *restrict params = es->params + first, *restrict m = es->first + first, *restrict v = es->second + first;
     KernEsStep s = *step;

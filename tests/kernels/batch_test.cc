@@ -61,8 +61,12 @@ class RefBatch {
 
   private:
     SimRng random_numbers(size_t i) const {
-        return {static_cast<uint32_t>(spec_.seed), static_cast<uint32_t>(spec_.seed >> 32), 0, envs[i].episode - 1,
-                static_cast<uint32_t>(i), SIM_RNG_BATCH};
+        return {static_cast<uint32_t>(spec_.seed),
+                static_cast<uint32_t>(spec_.seed >> 32),
+                0,
+                envs[i].episode - 1,
+                static_cast<uint32_t>(i),
+                SIM_RNG_BATCH};
     }
     void begin(size_t i) {
         RefEnv &env = envs[i];

@@ -122,8 +122,8 @@ class EsTest : public testing::Test {
         ASSERT_STATUS(kernels->status());
         std::memset(&spec, 0, sizeof spec);
         kern_sim_default(&spec.sim, sim_spec_find("cartpole"));
-        ASSERT_STATUS(policy_shape(&spec.policy, spec.sim.spec, hidden.data(), static_cast<int>(hidden.size()),
-                                   POLICY_TANH));
+        ASSERT_STATUS(
+            policy_shape(&spec.policy, spec.sim.spec, hidden.data(), static_cast<int>(hidden.size()), POLICY_TANH));
         spec.seed = seed;
         spec.members = members;
         spec.episodes = 1;
@@ -158,8 +158,14 @@ std::vector<double> centred_ranks(const std::vector<float> &fitness) {
 TEST_F(EsTest, CentredRanks) {
     std::mt19937_64 random(fresh_seed());
     const float inf = INFINITY;
-    std::vector<std::vector<float>> cases = {
-        {1, 2}, {2, 1}, {3, 3}, {0.0f, -0.0f}, {5, 5, 5, 5}, {1, 2, 2, 3}, {-inf, 0, -inf, inf}, {-1, -2, -3, -4, -5, -6}};
+    std::vector<std::vector<float>> cases = {{1, 2},
+                                             {2, 1},
+                                             {3, 3},
+                                             {0.0f, -0.0f},
+                                             {5, 5, 5, 5},
+                                             {1, 2, 2, 3},
+                                             {-inf, 0, -inf, inf},
+                                             {-1, -2, -3, -4, -5, -6}};
     for (size_t n : {10u, 64u, 1000u}) {
         for (int distinct : {1, 2, 7, 1000000}) {
             std::vector<float> fitness(n);
@@ -226,7 +232,8 @@ void update_double(const KernEsSpec &spec, const KernEsStep &step, const std::ve
     double sum = 0, size = 0;
     for (uint32_t pair = 0; pair < static_cast<uint32_t>(spec.members) / 2; pair++) {
         double weight = static_cast<double>(shaped[2 * pair]) - static_cast<double>(shaped[2 * pair + 1]);
-        double term = weight * static_cast<double>(ref_noise(spec.seed, step.generation, pair, static_cast<uint32_t>(i)));
+        double term =
+            weight * static_cast<double>(ref_noise(spec.seed, step.generation, pair, static_cast<uint32_t>(i)));
         sum += term;
         size += std::fabs(term);
     }

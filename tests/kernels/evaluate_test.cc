@@ -30,8 +30,11 @@ Outcome reference(const Case &c) {
     for (int32_t member = c.job.first; member < c.job.first + c.job.count; member++) {
         std::vector<float> params = ref_member(c.params, c.spec.seed, c.job.generation, c.job.sigma, member);
         for (int32_t e = 0; e < c.job.episodes; e++) {
-            SimRng rng = {static_cast<uint32_t>(c.spec.seed), static_cast<uint32_t>(c.spec.seed >> 32), 0,
-                          static_cast<uint32_t>(e), c.spec.common ? 0 : static_cast<uint32_t>(member),
+            SimRng rng = {static_cast<uint32_t>(c.spec.seed),
+                          static_cast<uint32_t>(c.spec.seed >> 32),
+                          0,
+                          static_cast<uint32_t>(e),
+                          c.spec.common ? 0 : static_cast<uint32_t>(member),
                           c.job.purpose | c.job.generation};
             RefEpisode r = ref_episode(c.spec.sim, c.spec.policy, params.data(), c.normalizer, rng);
             if (!r.infinite.empty() && out.status == STATUS_OK) {
@@ -62,8 +65,8 @@ Outcome evaluate(const Case &c, const CpuWay &way, bool with_sums = true) {
     out.sums.assign(with_sums ? count * 2 * static_cast<size_t>(c.spec.policy.size[0]) : 0, -12345.0f);
     // Twice: what the first run left in the scratch must not change the second.
     for (int run = 0; run < 2; run++) {
-        out.status = kernels->es_evaluate(es, &c.job, &c.normalizer, out.episodes.data(),
-                                          with_sums ? out.sums.data() : nullptr);
+        out.status =
+            kernels->es_evaluate(es, &c.job, &c.normalizer, out.episodes.data(), with_sums ? out.sums.data() : nullptr);
     }
     if (out.status != STATUS_OK) out.message = host_message();
     kernels->es_close(es);

@@ -1,13 +1,14 @@
-// What the kernel tests share: a backend for each (threads, isa, lanes), and plain scalar references for whole episodes,
-// written over the simulators' headers, a struct per env and policy_forward(), without lanes, blocks or threads.
+// What the kernel tests share: a backend for each (threads, isa, lanes), and plain scalar references for whole
+// episodes, written over the simulators' headers, a struct per env and policy_forward(), without lanes, blocks or
+// threads.
 #ifndef SHOAL_TESTS_KERNELS_KERNEL_REFERENCE_H
 #define SHOAL_TESTS_KERNELS_KERNEL_REFERENCE_H
 
 #include <gtest/gtest.h> // before sim.h: its macro R() meets a template parameter of that name
 
 #include <cmath>
-#include <cstdlib>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <string>
@@ -110,37 +111,37 @@ struct RefSim {
     void (*observe)(const uint32_t *state, const float *params, float *obs);
 };
 
-#define REF_SIM(name, Name, NAME)                                                                                      \
-    inline RefSim ref_sim_##name() {                                                                                   \
-        RefSim sim;                                                                                                    \
-        sim.state_words = sizeof(Name##State) / 4;                                                                     \
-        sim.param_words = sizeof(Name##Params) / 4;                                                                    \
-        sim.reset = [](uint32_t *state, const float *params, SimRng *rng) {                                            \
-            Name##State s;                                                                                             \
-            Name##Params p;                                                                                            \
-            std::memset(&s, 0, sizeof s);                                                                              \
-            std::memcpy(&p, params, sizeof p);                                                                         \
-            name##_reset(&s, &p, rng);                                                                                 \
-            std::memcpy(state, &s, sizeof s);                                                                          \
-        };                                                                                                             \
-        sim.step = [](uint32_t *state, const float *params, const int32_t *discrete, const float *continuous,          \
-                      SimRng *rng) {                                                                                   \
-            Name##State s;                                                                                             \
-            Name##Params p;                                                                                            \
-            std::memcpy(&s, state, sizeof s);                                                                          \
-            std::memcpy(&p, params, sizeof p);                                                                         \
-            SimStep out = name##_step(&s, &p, discrete, continuous, rng);                                              \
-            std::memcpy(state, &s, sizeof s);                                                                          \
-            return out;                                                                                                \
-        };                                                                                                             \
-        sim.observe = [](const uint32_t *state, const float *params, float *obs) {                                     \
-            Name##State s;                                                                                             \
-            Name##Params p;                                                                                            \
-            std::memcpy(&s, state, sizeof s);                                                                          \
-            std::memcpy(&p, params, sizeof p);                                                                         \
-            name##_observe(&s, &p, obs);                                                                               \
-        };                                                                                                             \
-        return sim;                                                                                                    \
+#define REF_SIM(name, Name, NAME)                                                                             \
+    inline RefSim ref_sim_##name() {                                                                          \
+        RefSim sim;                                                                                           \
+        sim.state_words = sizeof(Name##State) / 4;                                                            \
+        sim.param_words = sizeof(Name##Params) / 4;                                                           \
+        sim.reset = [](uint32_t *state, const float *params, SimRng *rng) {                                   \
+            Name##State s;                                                                                    \
+            Name##Params p;                                                                                   \
+            std::memset(&s, 0, sizeof s);                                                                     \
+            std::memcpy(&p, params, sizeof p);                                                                \
+            name##_reset(&s, &p, rng);                                                                        \
+            std::memcpy(state, &s, sizeof s);                                                                 \
+        };                                                                                                    \
+        sim.step = [](uint32_t *state, const float *params, const int32_t *discrete, const float *continuous, \
+                      SimRng *rng) {                                                                          \
+            Name##State s;                                                                                    \
+            Name##Params p;                                                                                   \
+            std::memcpy(&s, state, sizeof s);                                                                 \
+            std::memcpy(&p, params, sizeof p);                                                                \
+            SimStep out = name##_step(&s, &p, discrete, continuous, rng);                                     \
+            std::memcpy(state, &s, sizeof s);                                                                 \
+            return out;                                                                                       \
+        };                                                                                                    \
+        sim.observe = [](const uint32_t *state, const float *params, float *obs) {                            \
+            Name##State s;                                                                                    \
+            Name##Params p;                                                                                   \
+            std::memcpy(&s, state, sizeof s);                                                                 \
+            std::memcpy(&p, params, sizeof p);                                                                \
+            name##_observe(&s, &p, obs);                                                                      \
+        };                                                                                                    \
+        return sim;                                                                                           \
     }
 SIM_LIST(REF_SIM)
 

@@ -1,4 +1,5 @@
-// The policy's reference implementation against plain double arithmetic, its shapes, its initialisation and its actions.
+// The policy's reference implementation against plain double arithmetic, its shapes, its initialisation and its
+// actions.
 #include "kernel_reference.h"
 
 namespace {
@@ -23,8 +24,8 @@ std::vector<double> forward_double(const PolicyShape &shape, const std::vector<f
     return x;
 }
 
-const std::vector<std::vector<int32_t>> hidden_shapes = {{},       {1},      {8},         {15},        {16},
-                                                         {17},     {33},     {16, 16},    {100, 20},   {64, 64},
+const std::vector<std::vector<int32_t>> hidden_shapes = {{},       {1},       {8},         {15},        {16},
+                                                         {17},     {33},      {16, 16},    {100, 20},   {64, 64},
                                                          {7, 200}, {3, 3, 3}, {20, 5, 40}, {1024, 2, 9}};
 
 TEST(Policy, ForwardMatchesDouble) {
@@ -34,12 +35,13 @@ TEST(Policy, ForwardMatchesDouble) {
         for (const auto &hidden : hidden_shapes) {
             for (PolicyActivation activation : {POLICY_TANH, POLICY_RELU}) {
                 PolicyShape shape;
-                ASSERT_STATUS(policy_shape(&shape, sim_spec_at(s), hidden.data(), static_cast<int>(hidden.size()),
-                                           activation));
+                ASSERT_STATUS(
+                    policy_shape(&shape, sim_spec_at(s), hidden.data(), static_cast<int>(hidden.size()), activation));
                 std::vector<float> params(static_cast<size_t>(shape.params)), obs(static_cast<size_t>(shape.size[0]));
                 for (int layer = 0; layer < shape.layers; layer++) {
                     float deviation = 1.0f / std::sqrt(static_cast<float>(shape.size[layer]));
-                    for (int32_t i = policy_layer_offset(&shape, layer); i < policy_layer_offset(&shape, layer + 1); i++)
+                    for (int32_t i = policy_layer_offset(&shape, layer); i < policy_layer_offset(&shape, layer + 1);
+                         i++)
                         params[static_cast<size_t>(i)] = deviation * normal(random);
                 }
                 for (float &x : obs)

@@ -1,0 +1,207 @@
+#include "es/es.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "host/clock.h"
+#include "host/trace.h"
+#include "sim/sim_rng.h"
+
+enum EsItem { ES_EPISODES, ES_SUMS, ES_FITNESS, ES_SHAPED, ES_PARAMS, ES_FIRST, ES_SECOND };
+
+static Status plan_host(const EsConfig *config, const KernEsSpec *spec, HostPlan *plan) {
+    size_t members = (size_t)spec->members, episodes = members * (size_t)spec->episodes;
+    size_t tested = (size_t)config->test_episodes, params = (size_t)spec->policy.params;
+    TRY(host_plan_add(plan, "episode results", episodes > tested ? episodes : tested, sizeof(KernEpisode), NULL));
+    TRY(host_plan_add(plan, "normaliser sums of the episodes", config->normalize ? episodes : 0,
+                      2 * (size_t)spec->policy.size[0] * sizeof(float), NULL));
+    TRY(host_plan_add(plan, "fitness", members, sizeof(float), NULL));
+    TRY(host_plan_add(plan, "shaped fitness", members, sizeof(float), NULL));
+    TRY(host_plan_add(plan, "parameters (host copy)", params, sizeof(float), NULL));
+    TRY(host_plan_add(plan, "Adam first moments (host copy)", params, sizeof(float), NULL));
+    TRY(host_plan_add(plan, "Adam second moments (host copy)", params, sizeof(float), NULL));
+    return STATUS_OK;
+}
+
+Status es_plan(KernBackend *backend, const EsConfig *config, HostPlan *plan) {
+    KernEsSpec spec;
+    TRY(es_config_spec(config, &spec));
+    TRY(plan_host(config, &spec, plan));
+    return backend->ops->es_plan(backend, &spec, plan);
+}
+
+static Status open_parts(Es *es) {
+    TRY(es_config_spec(&es->config, &es->spec));
+    HostPlan plan;
+    host_plan_init(&plan);
+    TRY(plan_host(&es->config, &es->spec, &plan));
+    HostMemory memory = host_memory_cpu();
+    TRY(host_plan_alloc(&plan, &memory, &es->block));
+    es->episodes = host_block_at(&es->block, &plan, ES_EPISODES);
+    es->sums = es->config.normalize ? host_block_at(&es->block, &plan, ES_SUMS) : NULL;
+    es->fitness = host_block_at(&es->block, &plan, ES_FITNESS);
+    es->shaped = host_block_at(&es->block, &plan, ES_SHAPED);
+    es->params = host_block_at(&es->block, &plan, ES_PARAMS);
+    es->first = host_block_at(&es->block, &plan, ES_FIRST);
+    es->second = host_block_at(&es->block, &plan, ES_SECOND);
+    TRY(es->backend->ops->es_open(es->backend, &es->spec, &es->kern));
+    policy_init(&es->spec.policy, es->spec.seed, es->params);
+    es_derive_schedule(es);
+    return es->backend->ops->es_write(es->kern, es->params, es->first, es->second);
+}
+
+Status es_open(KernBackend *backend, const EsConfig *config, Es *es) {
+    memset(es, 0, sizeof *es);
+    es->config = *config;
+    es->backend = backend;
+    Status status = open_parts(es);
+    if (status != STATUS_OK) es_close(es);
+    return status;
+}
+
+void es_close(Es *es) {
+    if (es->kern != NULL) es->backend->ops->es_close(es->kern);
+    host_block_free(&es->block);
+    memset(es, 0, sizeof *es);
+}
+
+static void advance_schedule(Es *es) {
+    const EsConfig *c = &es->config;
+    es->sigma =
+        es->sigma * c->sigma_decay < c->sigma_min && c->sigma_decay < 1.0 ? c->sigma_min : es->sigma * c->sigma_decay;
+    es->lr = es->lr * c->lr_decay < c->lr_min && c->lr_decay < 1.0 ? c->lr_min : es->lr * c->lr_decay;
+    es->beta1_power *= c->beta1;
+    es->beta2_power *= c->beta2;
+}
+
+void es_derive_schedule(Es *es) {
+    es->sigma = es->config.sigma;
+    es->lr = es->config.lr;
+    es->beta1_power = es->config.beta1;
+    es->beta2_power = es->config.beta2;
+    for (int64_t i = 0; i < es->generation; i++)
+        advance_schedule(es);
+}
+
+static void normalizer_of(const Es *es, KernNormalizer *out) {
+    const EsNormalizer *n = &es->normalizer;
+    for (int k = 0; k < es->spec.policy.size[0]; k++) {
+        out->mean[k] = 0.0f;
+        out->scale[k] = 1.0f;
+        if (n->count == 0.0) continue;
+        double mean = n->sum[k] / n->count, variance = n->square[k] / n->count - mean * mean;
+        out->mean[k] = (float)mean;
+        out->scale[k] = (float)(1.0 / sqrt(variance > 1e-6 ? variance : 1e-6));
+    }
+}
+
+// Takes in a generation's observations, by (member, episode).
+static void fold_observations(Es *es) {
+    if (es->sums == NULL) return;
+    int obs = es->spec.policy.size[0];
+    int64_t episodes = (int64_t)es->spec.members * es->spec.episodes;
+    EsNormalizer *n = &es->normalizer;
+    for (int64_t i = 0; i < episodes; i++) {
+        const float *sums = es->sums + i * 2 * obs;
+        n->count += (double)es->episodes[i].length;
+        for (int k = 0; k < obs; k++) {
+            n->sum[k] += (double)sums[k];
+            n->square[k] += (double)sums[obs + k];
+        }
+    }
+}
+
+static void fold_fitness(Es *es, EsReport *report) {
+    double sum = 0.0, low = INFINITY, high = -INFINITY;
+    int64_t steps = 0;
+    for (int32_t m = 0; m < es->spec.members; m++) {
+        double total = 0.0;
+        for (int32_t e = 0; e < es->spec.episodes; e++) {
+            const KernEpisode *episode = &es->episodes[(int64_t)m * es->spec.episodes + e];
+            total += (double)episode->episode_return;
+            steps += episode->length;
+        }
+        double mean = total / (double)es->spec.episodes;
+        es->fitness[m] = (float)mean;
+        sum += mean;
+        low = mean < low ? mean : low;
+        high = mean > high ? mean : high;
+    }
+    report->return_mean = sum / (double)es->spec.members;
+    report->return_min = low;
+    report->return_max = high;
+    report->length_mean = (double)steps / ((double)es->spec.members * (double)es->spec.episodes);
+    report->env_steps = steps;
+}
+
+Status es_generation(Es *es, EsReport *report) {
+    HOST_TRACE_SCOPE(HOST, "es generation");
+    double start_s = host_now_s();
+    const KernOps *ops = es->backend->ops;
+    memset(report, 0, sizeof *report);
+    KernNormalizer normalizer;
+    normalizer_of(es, &normalizer);
+    KernEsJob job = {
+        .purpose = SIM_RNG_EPISODE,
+        .generation = (uint32_t)es->generation,
+        .sigma = (float)es->sigma,
+        .first = 0,
+        .count = es->spec.members,
+        .episodes = es->spec.episodes,
+    };
+    TRY(ops->es_evaluate(es->kern, &job, &normalizer, es->episodes, es->sums));
+    fold_fitness(es, report);
+    TRY(ops->es_shape(es->kern, es->fitness, es->shaped));
+    KernEsStep step = {
+        .generation = job.generation,
+        .gradient_scale = (float)(1.0 / ((double)es->spec.members * es->sigma)),
+        .learning_rate = (float)(es->lr / (1.0 - es->beta1_power)),
+        .beta1 = (float)es->config.beta1,
+        .beta2 = (float)es->config.beta2,
+        .second_scale = (float)(1.0 / (1.0 - es->beta2_power)),
+        .epsilon = 1e-8f,
+        .weight_decay = (float)es->config.weight_decay,
+    };
+    TRY(ops->es_update(es->kern, &step, es->shaped));
+    fold_observations(es);
+    TRY(ops->es_read(es->kern, es->params, es->first, es->second));
+    report->sigma = es->sigma;
+    report->lr = es->lr;
+    es->generation++;
+    es->env_steps += report->env_steps;
+    advance_schedule(es);
+    report->generation = es->generation;
+    report->wall_s = host_now_s() - start_s;
+    es->train_s += report->wall_s;
+    return STATUS_OK;
+}
+
+Status es_test(Es *es, uint32_t round, int32_t episodes, EsTest *test) {
+    HOST_TRACE_SCOPE(HOST, "es test");
+    double start_s = host_now_s();
+    KernNormalizer normalizer;
+    normalizer_of(es, &normalizer);
+    KernEsJob job = {.purpose = SIM_RNG_EVALUATE, .generation = round, .count = 1, .episodes = episodes};
+    TRY(es->backend->ops->es_evaluate(es->kern, &job, &normalizer, es->episodes, NULL));
+    double sum = 0.0, square = 0.0;
+    int64_t steps = 0;
+    for (int32_t i = 0; i < episodes; i++) {
+        double value = (double)es->episodes[i].episode_return;
+        sum += value;
+        square += value * value;
+        steps += es->episodes[i].length;
+    }
+    double n = (double)episodes, variance = n > 1.0 ? (square - sum * sum / n) / (n - 1.0) : 0.0;
+    test->return_mean = sum / n;
+    test->return_std = sqrt(variance > 0.0 ? variance : 0.0);
+    test->length_mean = (double)steps / n;
+    test->env_steps = steps;
+    es->train_s += host_now_s() - start_s;
+    return STATUS_OK;
+}
+
+HostHash es_params_hash(const Es *es) {
+    HostHash hash = host_hash_start();
+    host_hash_add(&hash, es->params, (size_t)es->spec.policy.params * sizeof *es->params);
+    return hash;
+}

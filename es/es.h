@@ -1,0 +1,93 @@
+// Evolution strategies after Salimans et al., "Evolution strategies as a scalable alternative to reinforcement
+// learning", 2017: antithetic Gaussian perturbations, centred ranks, Adam, weight decay.
+//
+// The training state is (parameters, Adam's moments, normaliser, generation); everything else follows from the
+// settings. One generation:
+//     fitness     mean return of each member's episodes
+//     gradient    sum over pairs of (rank[2p] - rank[2p + 1]) noise(p) / (2 pairs sigma), minus weight_decay params
+//     update      Adam, upwards; then the normaliser takes in the generation's observations
+//
+// Ownership: es_open()/es_close(). Errors: Status; a generation that fails or is stopped changes nothing. Thread
+// safety: none.
+#ifndef SHOAL_ES_ES_H
+#define SHOAL_ES_ES_H
+
+#include "es/es_config.h"
+#include "host/hash.h"
+#include "host/plan.h"
+#include "kernels/kern.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Running sums over all observations that members' policies saw.
+typedef struct EsNormalizer {
+    double count;
+    double sum[POLICY_OBS_MAX];
+    double square[POLICY_OBS_MAX];
+} EsNormalizer;
+
+typedef struct Es {
+    EsConfig config;
+    KernEsSpec spec;
+    KernBackend *backend; // borrowed
+    KernEs *kern;
+    HostBlock block;
+    // The state, as of the last completed generation.
+    int64_t generation; // completed
+    int64_t env_steps;  // of completed generations
+    double train_s;     // spent in generations and tests, over all calls of a resumed run
+    EsNormalizer normalizer;
+    float *params, *first, *second; // [params]
+    // Derived from (settings, generation), by repeated multiplication so that every machine gets the same bits.
+    double sigma, lr, beta1_power, beta2_power;
+    // Buffers of one generation or test.
+    KernEpisode *episodes;   // [max(members x episodes, test episodes)]
+    float *sums;             // [members x episodes][2][obs]
+    float *fitness, *shaped; // [members]
+} Es;
+
+typedef struct EsReport {
+    int64_t generation, env_steps;
+    double return_mean, return_min, return_max; // over members
+    double length_mean;
+    double sigma, lr;
+    double wall_s;
+} EsReport;
+
+typedef struct EsTest {
+    double return_mean, return_std, length_mean;
+    int64_t env_steps;
+} EsTest;
+
+// What host memory es_open takes, by purpose; the kernels' own plan is added to it.
+Status es_plan(KernBackend *backend, const EsConfig *config, HostPlan *plan) HOST_MUST_CHECK;
+
+Status es_open(KernBackend *backend, const EsConfig *config, Es *es) HOST_MUST_CHECK;
+void es_close(Es *es);
+
+// One generation.
+Status es_generation(Es *es, EsReport *report) HOST_MUST_CHECK;
+
+// Episodes of the policy without noise on seeds of their own: test `round` never meets another round's episodes, nor
+// those of training.
+enum { ES_TEST_FINAL = 0x0fffffff }; // the round of the last test; others use the generation, twice it and one more
+Status es_test(Es *es, uint32_t round, int32_t episodes, EsTest *test) HOST_MUST_CHECK;
+
+// Hash of the parameters: 64-bit FNV-1a over their bytes.
+HostHash es_params_hash(const Es *es);
+
+// The state as one checkpoint file, and back. Loading checks that shapes and simulator fit; on failure the state is
+// what it was.
+Status es_save(const Es *es, const char *path) HOST_MUST_CHECK;
+Status es_load(Es *es, const char *path) HOST_MUST_CHECK;
+
+// Internal to es/: recomputes what follows from (settings, generation).
+void es_derive_schedule(Es *es);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,75 @@
+#include "es/es_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const ConfigOption options[] = {
+#define OPTION(type, name, ...)  HOST_CONFIG_ROW(EsConfig, false, type, name, __VA_ARGS__)
+#define COMMAND(type, name, ...) HOST_CONFIG_ROW(EsConfig, true, type, name, __VA_ARGS__)
+#include "es/es_config.def"
+};
+
+static const ConfigTable table = {"esrun", options, sizeof options / sizeof options[0], sizeof(EsConfig)};
+
+const ConfigTable *es_config_table(void) { return &table; }
+
+// What differs from es_config.def for a simulator. Found by `./dev soak learning`, which also shows what they reach.
+static const struct SimulatorDefault {
+    const char *sim, *option, *value;
+} simulator_defaults[] = {
+    {"cartpole", "pop", "128"},
+    {"cartpole", "hidden", "16"},
+    {"mountain_car", "hidden", "16"},
+    {"mountain_car", "sigma", "0.5"},
+    {"mountain_car", "lr", "0.2"},
+    {"mountain_car_continuous", "pop", "128"},
+    {"mountain_car_continuous", "hidden", "16"},
+    {"mountain_car_continuous", "sigma", "0.3"},
+    {"mountain_car_continuous", "weight_decay", "0.0"},
+    {"acrobot", "hidden", "16"},
+    {"pendulum", "hidden", "32"},
+    {"pendulum", "activation", "relu"},
+    {"pendulum", "episodes", "2"},
+};
+
+Status es_config_simulator_defaults(HostConfig *config, const SimSpec *sim) {
+    char text[32];
+    TRY(host_config_set(config, CONFIG_SIMULATOR, "target", host_real_text(sim->reward_threshold, text)));
+    snprintf(text, sizeof text, "%d", sim->time_limit);
+    TRY(host_config_set(config, CONFIG_SIMULATOR, "time_limit", text));
+    for (size_t i = 0; i < sizeof simulator_defaults / sizeof simulator_defaults[0]; i++) {
+        const struct SimulatorDefault *d = &simulator_defaults[i];
+        if (strcmp(d->sim, sim->name) == 0) TRY(host_config_set(config, CONFIG_SIMULATOR, d->option, d->value));
+    }
+    return STATUS_OK;
+}
+
+Status es_config_spec(const EsConfig *config, KernEsSpec *spec) {
+    memset(spec, 0, sizeof *spec);
+    const SimSpec *sim = sim_spec_find(config->env);
+    if (sim == NULL) return host_fail(STATUS_USAGE, "unknown simulator '%s'", config->env);
+    if (config->pop % 2 != 0) {
+        return host_fail(STATUS_USAGE, "--pop %lld: must be even, members come in antithetic pairs",
+                         (long long)config->pop);
+    }
+    if (config->sigma_min > config->sigma && config->sigma_decay < 1.0) {
+        return host_fail(STATUS_USAGE, "--sigma-min %g is above --sigma %g", config->sigma_min, config->sigma);
+    }
+    if (config->pop * config->episodes > INT32_MAX) {
+        return host_fail(STATUS_USAGE, "--pop %lld x --episodes %lld: at most %d episodes in a generation",
+                         (long long)config->pop, (long long)config->episodes, INT32_MAX);
+    }
+    kern_sim_default(&spec->sim, sim);
+    spec->sim.time_limit = (int)config->time_limit;
+    for (int i = 0; i < config->set.count; i++)
+        TRY(kern_sim_set(&spec->sim, config->set.at[i]));
+    for (int i = 0; i < config->randomize.count; i++)
+        TRY(kern_sim_randomize(&spec->sim, config->randomize.at[i]));
+    TRY(policy_shape(&spec->policy, sim, config->hidden.at, config->hidden.count,
+                     config->activation == 0 ? POLICY_TANH : POLICY_RELU));
+    spec->seed = (uint64_t)config->seed;
+    spec->members = (int32_t)config->pop;
+    spec->episodes = (int32_t)config->episodes;
+    spec->common = config->common_random;
+    return STATUS_OK;
+}

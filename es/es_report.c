@@ -1,0 +1,135 @@
+#include "es/es_report.h"
+
+#include <stdlib.h>
+
+Status es_report_unknown(const char *env) {
+    const char *names[64];
+    int count = sim_spec_count();
+    for (int i = 0; i < count; i++)
+        names[i] = sim_spec_at(i)->name;
+    return host_fail(STATUS_USAGE, "unknown simulator '%s'; did you mean '%s'? (--list shows all)", env,
+                     host_nearest_name(env, names, count));
+}
+
+static void action_text(const SimSpec *sim, char text[64]) {
+    if (sim->discrete > 0) {
+        snprintf(text, 64, "%d discrete", sim->discrete);
+    } else {
+        snprintf(text, 64, "%d continuous in [%g, %g]", sim->continuous, (double)sim->action_low,
+                 (double)sim->action_high);
+    }
+}
+
+static void list_all(bool json, FILE *stream) {
+    if (json) fprintf(stream, "[");
+    for (int i = 0; i < sim_spec_count(); i++) {
+        const SimSpec *sim = sim_spec_at(i);
+        char action[64];
+        action_text(sim, action);
+        if (json) {
+            fprintf(stream,
+                    "%s{\"name\": \"%s\", \"gymnasium_id\": \"%s\", \"observation\": %d, \"discrete\": %d, "
+                    "\"continuous\": %d, \"time_limit_steps\": %d, \"target_return\": %.17g}",
+                    i > 0 ? ",\n " : "", sim->name, sim->gymnasium_id, sim->obs, sim->discrete, sim->continuous,
+                    sim->time_limit, sim->reward_threshold);
+        } else {
+            fprintf(stream, "%-24s %-28s obs %d, actions %s, %d steps, solved at %g\n", sim->name, sim->gymnasium_id,
+                    sim->obs, action, sim->time_limit, sim->reward_threshold);
+        }
+    }
+    if (json) fprintf(stream, "]\n");
+}
+
+static void list_params(const SimSpec *sim, bool json, FILE *stream) {
+    for (int i = 0; i < sim->param_count; i++) {
+        const SimParamInfo *p = &sim->params[i];
+        if (json) {
+            fprintf(stream, "%s{\"name\": \"%s\", \"default\": %.17g, \"unit\": \"%s\", \"help\": \"%s\"}",
+                    i > 0 ? ",\n  " : "", p->name, p->value, p->unit, p->help);
+        } else {
+            fprintf(stream, "  %-24s %-12.9g %-10s %s\n", p->name, p->value, p->unit, p->help);
+        }
+    }
+}
+
+static Status list_one(const SimSpec *sim, bool json, FILE *stream) {
+    EsConfig values;
+    HostConfig config;
+    host_config_init(&config, es_config_table(), &values);
+    TRY(host_config_set(&config, CONFIG_ARGS, "env", sim->name));
+    TRY(es_config_simulator_defaults(&config, sim));
+    char action[64], *settings = NULL;
+    action_text(sim, action);
+    TRY(host_config_to_json(&config, &settings));
+    if (json) {
+        fprintf(stream,
+                "{\"name\": \"%s\", \"gymnasium_id\": \"%s\", \"observation\": %d, \"discrete\": %d, "
+                "\"continuous\": %d,\n \"parameters\": [",
+                sim->name, sim->gymnasium_id, sim->obs, sim->discrete, sim->continuous);
+        list_params(sim, json, stream);
+        fprintf(stream, "],\n \"settings\": %s}\n", settings);
+    } else {
+        fprintf(stream, "%s (%s): observation of %d, actions: %s\n\n", sim->name, sim->gymnasium_id, sim->obs, action);
+        fprintf(stream, "parameters (--set NAME=VALUE, --randomize NAME=LOW:HIGH):\n");
+        list_params(sim, json, stream);
+        fprintf(stream, "\nstate:");
+        for (int i = 0; i < sim->state_words; i++)
+            fprintf(stream, " %s", sim->state[i].name);
+        fprintf(stream, "\n\nsettings:\n%s\n", settings);
+    }
+    free(settings);
+    return STATUS_OK;
+}
+
+Status es_report_list(const char *env, bool json, FILE *stream) {
+    if (env == NULL) {
+        list_all(json, stream);
+        return STATUS_OK;
+    }
+    const SimSpec *sim = sim_spec_find(env);
+    if (sim == NULL) return es_report_unknown(env);
+    return list_one(sim, json, stream);
+}
+
+void es_report_plan(const EsConfig *config, const KernEsSpec *spec, const HostPlan *plan, const char *device, bool json,
+                    FILE *stream) {
+    int64_t steps = config->pop * config->episodes * config->time_limit;
+    if (json) {
+        fprintf(stream,
+                "{\"env\": \"%s\", \"device\": \"%s\", \"params\": %d, \"env_steps_per_generation_max\": %lld, "
+                "\"memory\": {\"total_bytes\": %zu, \"items\": [",
+                config->env, device, spec->policy.params, (long long)steps, host_plan_total(plan));
+        for (int i = 0; i < plan->count; i++) {
+            fprintf(stream, "%s{\"purpose\": \"%s\", \"size_bytes\": %zu}", i > 0 ? ", " : "", plan->item[i].purpose,
+                    plan->item[i].size_bytes);
+        }
+        fprintf(stream, "]}}\n");
+        return;
+    }
+    fprintf(stream, "%s on %s\n", config->env, device);
+    fprintf(stream, "policy: %d parameters\n", spec->policy.params);
+    fprintf(stream, "population: %lld members x %lld episodes, at most %lld env steps in a generation\n",
+            (long long)config->pop, (long long)config->episodes, (long long)steps);
+    host_plan_print(plan, "memory", stream);
+}
+
+void es_report_result(const Es *es, const EsResult *r, bool json, FILE *stream) {
+    if (json) {
+        fprintf(stream,
+                "{\"env\": \"%s\", \"outcome\": \"%s\", \"seed\": %lld, \"generations\": %lld, \"env_steps\": %lld, "
+                "\"train_s\": %.6f, \"wall_s\": %.6f, \"target_return\": %.17g, \"test_return_mean\": %.17g, "
+                "\"test_return_std\": %.17g, \"test_length_mean\": %.17g, \"test_episodes\": %d, "
+                "\"params\": %d, \"params_hash\": \"%s\", \"device\": \"%s\", \"run\": \"%s\"}\n",
+                es->config.env, r->outcome, (long long)es->config.seed, (long long)es->generation,
+                (long long)es->env_steps, es->train_s, r->wall_s, es->config.target, r->test.return_mean,
+                r->test.return_std, r->test.length_mean, r->test_episodes, es->spec.policy.params, r->params_hash,
+                r->device, r->run);
+        return;
+    }
+    fprintf(stream, "%s: %s after %lld generations, %lld env steps, %.2f s of training\n", es->config.env, r->outcome,
+            (long long)es->generation, (long long)es->env_steps, es->train_s);
+    fprintf(stream, "return %.2f +- %.2f over %d episodes on unused seeds, without noise (solved at %g)\n",
+            r->test.return_mean, r->test.return_std, r->test_episodes, es->config.target);
+    fprintf(stream, "parameters %s\n", r->params_hash);
+    fprintf(stream, "run folder %s\n", r->run);
+}
