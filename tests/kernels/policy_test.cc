@@ -188,8 +188,6 @@ TEST(Policy, ActionsAndInputsStayInBounds) {
         EXPECT_LE(a, 3.0f);
         EXPECT_NEAR(static_cast<double>(a), 0.5 + 2.5 * std::tanh(static_cast<double>(y)), 2e-6);
     }
-    EXPECT_EQ(policy_bounded(INFINITY, -2.0f, 3.0f), 3.0f);
-    EXPECT_EQ(policy_bounded(-INFINITY, -2.0f, 3.0f), -2.0f);
     EXPECT_TRUE(std::isnan(policy_bounded(std::nanf(""), -2.0f, 3.0f)));
 
     EXPECT_EQ(policy_normalize(4.0f, 1.0f, 0.5f), 1.5f);
