@@ -21,18 +21,23 @@ struct HostCheckpoint {
     HostMeta *meta;      // [meta_count], sorted by key, without our own two
 };
 
-#define CORRUPT(checkpoint, ...) corrupt_at(checkpoint, __LINE__, __VA_ARGS__)
-static Status corrupt_at(const HostCheckpoint *checkpoint, int line, const char *format, ...)
-    __attribute__((format(printf, 3, 4))) HOST_MUST_CHECK;
+// The status is spelled out here, so that the static analyser sees that it is a failure.
+#define CORRUPT(checkpoint, ...) (corrupt_at(checkpoint, __LINE__, __VA_ARGS__), STATUS_CORRUPT)
+static void corrupt_at(const HostCheckpoint *checkpoint, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-static Status corrupt_at(const HostCheckpoint *checkpoint, int line, const char *format, ...) {
+static void corrupt_at(const HostCheckpoint *checkpoint, int line, const char *format, ...) {
     char text[512];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     (void)!host_fail_at(__FILE__, line, STATUS_CORRUPT, "%s: not a valid checkpoint: %s", checkpoint->name, text);
-    return STATUS_CORRUPT; // said once more for the static analyser
+}
+
+static Status no_memory(const HostCheckpoint *checkpoint) {
+    (void)!host_fail(STATUS_MEMORY, "no memory to read %s", checkpoint->name);
+    return STATUS_MEMORY;
 }
 
 static Status parse_header(HostCheckpoint *checkpoint) {
@@ -144,7 +149,7 @@ static Status parse_tensors(HostCheckpoint *checkpoint) {
     if (count > HOST_TENSORS_MAX + 1)
         return CORRUPT(checkpoint, "it has %zu tensors, more than %d", count - 1, HOST_TENSORS_MAX);
     checkpoint->tensors = calloc(count + 1, sizeof(HostTensor));
-    if (checkpoint->tensors == NULL) return host_fail(STATUS_MEMORY, "%s: no memory for its list", checkpoint->name);
+    if (checkpoint->tensors == NULL) return no_memory(checkpoint);
     const char *name;
     json_t *entry;
     json_object_foreach(checkpoint->header, name, entry) {
@@ -170,7 +175,7 @@ static Status parse_meta(HostCheckpoint *checkpoint, const char **hash) {
     size_t count = json_object_size(texts);
     if (count > HOST_META_MAX) return CORRUPT(checkpoint, "it has %zu texts, more than %d", count, HOST_META_MAX);
     checkpoint->meta = calloc(count, sizeof(HostMeta));
-    if (checkpoint->meta == NULL) return host_fail(STATUS_MEMORY, "%s: no memory for its texts", checkpoint->name);
+    if (checkpoint->meta == NULL) return no_memory(checkpoint);
     const char *key;
     json_t *value;
     json_object_foreach(texts, key, value) {

@@ -141,8 +141,9 @@ SIM_FN float sim_logf(float x) {
 // tanh(x), the policies' activation, as x (1/8 + R(x^2) / Q(x^2)): one division, eleven other operations and a clamp.
 // Within 3.1 ulp for every x; exactly odd; below 1 in magnitude (a search over the coefficients' last bits saw to
 // that), 1 - 2^-24 in the tails; NaN propagates.
-#define SIM_TANH_LIMITF 0x1.07068ep+3f
-SIM_FN float sim_tanhf_inside(float y) { // |y| <= SIM_TANH_LIMITF
+SIM_FN float sim_tanhf(float x) {
+    float y = x < -0x1.07068ep+3f ? -0x1.07068ep+3f : x;
+    y = y > 0x1.07068ep+3f ? 0x1.07068ep+3f : y;
     float z = y * y;
     float r = sim_fmaf(z, -0x1.68bf5ep-24f, -0x1.5770ccp-16f);
     r = sim_fmaf(z, r, 0x1.12a216p-12f);
@@ -153,10 +154,6 @@ SIM_FN float sim_tanhf_inside(float y) { // |y| <= SIM_TANH_LIMITF
     q = sim_fmaf(z, q, 0x1.de5f36p-2f);
     q = sim_fmaf(z, q, 1.0f);
     return sim_fmaf(y, r / q, 0.125f * y);
-}
-SIM_FN float sim_tanhf(float x) {
-    float y = x < -SIM_TANH_LIMITF ? -SIM_TANH_LIMITF : x;
-    return sim_tanhf_inside(y > SIM_TANH_LIMITF ? SIM_TANH_LIMITF : y);
 }
 
 // The angle of the point (x, y), in [-pi, pi]: within 2 ulp, with C's results for zeros and infinities. NaN propagates.

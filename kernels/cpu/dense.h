@@ -112,12 +112,10 @@ WIDE_FN void dense_narrow(const DenseGroup *g, int n, int in_pad, int out) {
 WIDE_FN void dense_activate(float *restrict y, int count, PolicyActivation activation) {
     float *aligned = __builtin_assume_aligned(y, 64);
     if (activation == POLICY_TANH) {
-        for (int i = 0; i < count; i += WIDE)
-            wide_store(aligned + i, wide_clamp(wide_load(aligned + i), -SIM_TANH_LIMITF, SIM_TANH_LIMITF));
-        for (int i = 0; i < count; i++)
-            aligned[i] = sim_tanhf_inside(aligned[i]);
+        for (int i = 0; i < count; i++) // vectorises
+            aligned[i] = sim_tanhf(aligned[i]);
     } else {
-        for (int i = 0; i < count; i++)
+        for (int i = 0; i < count; i++) // vectorises
             aligned[i] = aligned[i] < 0.0f ? 0.0f : aligned[i];
     }
 }

@@ -59,7 +59,7 @@ static void build_member(Thread *t, Gang *gang, int slot) {
     const float *restrict params = __builtin_assume_aligned(es->params, 64);
     float *restrict flat = __builtin_assume_aligned(t->scratch->flat, 64);
     float sigma = member % 2 == 0 ? job->sigma : -job->sigma;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) // vectorises
         flat[i] = sim_fmaf(sigma, noise[i], params[i]);
     pack_weights(&es->spec.policy, flat, packed);
 }

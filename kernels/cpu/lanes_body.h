@@ -1,8 +1,9 @@
 // One simulator over blocks of LANES lanes. Included by kernels/cpu/instance.c, once for each number of lanes, with
 // LANES defined; the macros it is written in are there.
 //
-// Every loop over lanes must vectorise; tests/kernels/vectorise_test checks the compiler's report. So: no branch,
-// 32-bit flags, constant trip counts, restrict pointers.
+// Every loop over lanes must vectorise: no branch, 32-bit flags, constant trip counts, restrict pointers. The
+// compiler's report is checked for the marked ones, with the number of copies that inlining makes
+// (tests/kernels/vectorise_test.py).
 
 typedef struct BODY(Block) {
     SIM_CAT(SIM_CONST, _STATE)(BLOCK_FIELD)
@@ -78,7 +79,7 @@ SIM_FN void BODY(step_lanes)(KernLanes *restrict lanes, BODY(Block) *restrict bl
                              const BODY(ParamBlock) *restrict param_block, PARAMS shared, int any_random) {
     int32_t time_limit = lanes->sim->time_limit;
     uint32_t seed_low = lanes->seed_low, seed_high = lanes->seed_high, c3 = lanes->counter3;
-    for (int l = 0; l < LANES; l++) {
+    for (int l = 0; l < LANES; l++) { // vectorises x2
         for (int k = 0; k < OBS; k++) {
             float x = lanes->obs[k][l];
             lanes->sum[k][l] = lanes->sum[k][l] + x;
@@ -138,7 +139,7 @@ static void BODY(draw_episodes)(const LanesBatch *restrict batch, const uint32_t
     }
     PARAMS shared;
     memcpy(&shared, batch->sim.value, sizeof shared);
-    for (int l = 0; l < LANES; l++) {
+    for (int l = 0; l < LANES; l++) { // vectorises
         SimRng rng = {seed_low, seed_high, 0, c1[l], c2[l], SIM_RNG_BATCH};
         PARAMS p = any_random ? BODY(load_params)(&fresh->params, l) : shared;
         STATE s;
@@ -200,7 +201,7 @@ SIM_FN uint32_t BODY(batch_step_block)(LanesBatch *batch, int64_t b, PARAMS shar
     uint32_t first_env = (uint32_t)(b * LANES);
     uint32_t care[LANES], infinite[LANES];
 #pragma GCC ivdep
-    for (int l = 0; l < LANES; l++) {
+    for (int l = 0; l < LANES; l++) { // vectorises x6
         PARAMS p = any_random ? BODY(load_params)(params, l) : shared;
         STATE s = BODY(load)(block, l);
         int32_t n = length[l] + 1;

@@ -10,7 +10,7 @@
 // The 64 normals of one group: 16 Philox blocks, their words side by side.
 static void noise_group(uint64_t seed, uint32_t generation, uint32_t pair, uint32_t group, float *restrict noise) {
     float *out = __builtin_assume_aligned(noise, 64);
-    for (uint32_t l = 0; l < 16; l++) {
+    for (uint32_t l = 0; l < 16; l++) { // vectorises
         SimNormal4 n = es_noise4(seed, generation, pair, group * 16 + l);
         out[l] = n.x0;
         out[16 + l] = n.x1;
@@ -40,7 +40,7 @@ void ISA_CAT(cpu_update_, ISA)(CpuEs *es, const KernEsStep *step, const float *s
                 noise_group(es->spec.seed, step->generation, (uint32_t)pair, (uint32_t)(first / CPU_NOISE_GROUP + g),
                             noise);
                 float *at = partial + g * CPU_NOISE_GROUP;
-                for (int i = 0; i < CPU_NOISE_GROUP; i++)
+                for (int i = 0; i < CPU_NOISE_GROUP; i++) // vectorises
                     at[i] = sim_fmaf(weight, noise[i], at[i]);
             }
         }
@@ -49,7 +49,7 @@ void ISA_CAT(cpu_update_, ISA)(CpuEs *es, const KernEsStep *step, const float *s
     }
     float *restrict params = es->params + first, *restrict m = es->first + first, *restrict v = es->second + first;
     KernEsStep s = *step;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++) { // vectorises
         EsAdam a = es_adam((EsAdam){params[i], m[i], v[i]}, sum[i], &s);
         params[i] = a.param;
         m[i] = a.first;

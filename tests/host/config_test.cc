@@ -274,6 +274,9 @@ TEST(NearestName, PicksTheSmallestDistance) {
     EXPECT_NE(nullptr, host_nearest_name("", names, 5));
     EXPECT_NE(nullptr, host_nearest_name(std::string(1000, 'q').c_str(), names, 5));
     EXPECT_EQ(nullptr, host_nearest_name("x", names, 0));
+    // Two swapped letters are one mistake; without that, the first of the two would be as near.
+    const char *const close[] = {"soma", "sigma"};
+    EXPECT_STREQ("sigma", host_nearest_name("sgima", close, 2));
 }
 
 } // namespace

@@ -61,6 +61,10 @@ TEST(File, ReplaceJoinsPartsAndKeepsNothingElse) {
     ASSERT_OK(host_file_replace(path.c_str(), parts, 1));
     EXPECT_EQ("ab", read_file(path));
     EXPECT_EQ(1, count_entries(folder.path()));
+    // A killed process of the same number may have left a longer temporary file.
+    write_file(path + ".tmp-" + std::to_string(getpid()), "longer than the new content");
+    ASSERT_OK(host_file_replace(path.c_str(), parts, 3));
+    EXPECT_EQ("abc", read_file(path));
     // Renaming a file onto a folder fails: the temporary file must go.
     std::filesystem::create_directory(folder / "d");
     EXPECT_FAILS(STATUS_IO, "cannot rename", host_file_replace((folder / "d").c_str(), parts, 1));
