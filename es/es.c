@@ -67,8 +67,8 @@ void es_close(Es *es) {
 
 static void advance_schedule(Es *es) {
     const EsConfig *c = &es->config;
-    es->sigma = es->sigma * c->sigma_decay < c->sigma_min && c->sigma_decay < 1.0 ? c->sigma_min
-                                                                                  : es->sigma * c->sigma_decay;
+    es->sigma =
+        es->sigma * c->sigma_decay < c->sigma_min && c->sigma_decay < 1.0 ? c->sigma_min : es->sigma * c->sigma_decay;
     es->lr = es->lr * c->lr_decay < c->lr_min && c->lr_decay < 1.0 ? c->lr_min : es->lr * c->lr_decay;
     es->beta1_power *= c->beta1;
     es->beta2_power *= c->beta2;
@@ -79,7 +79,8 @@ void es_derive_schedule(Es *es) {
     es->lr = es->config.lr;
     es->beta1_power = es->config.beta1;
     es->beta2_power = es->config.beta2;
-    for (int64_t i = 0; i < es->generation; i++) advance_schedule(es);
+    for (int64_t i = 0; i < es->generation; i++)
+        advance_schedule(es);
 }
 
 static void normalizer_of(const Es *es, KernNormalizer *out) {

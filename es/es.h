@@ -7,8 +7,8 @@
 //     gradient    sum over pairs of (rank[2p] - rank[2p + 1]) noise(p) / (2 pairs sigma), minus weight_decay params
 //     update      Adam, upwards; then the normaliser takes in the generation's observations
 //
-// Ownership: es_open()/es_close(). Errors: Status; a generation that fails or is stopped changes nothing. Thread safety:
-// none.
+// Ownership: es_open()/es_close(). Errors: Status; a generation that fails or is stopped changes nothing. Thread
+// safety: none.
 #ifndef SHOAL_ES_ES_H
 #define SHOAL_ES_ES_H
 
@@ -43,8 +43,8 @@ typedef struct Es {
     // Derived from (settings, generation), by repeated multiplication so that every machine gets the same bits.
     double sigma, lr, beta1_power, beta2_power;
     // Buffers of one generation or test.
-    KernEpisode *episodes; // [max(members x episodes, test episodes)]
-    float *sums;           // [members x episodes][2][obs]
+    KernEpisode *episodes;   // [max(members x episodes, test episodes)]
+    float *sums;             // [members x episodes][2][obs]
     float *fitness, *shaped; // [members]
 } Es;
 

@@ -19,6 +19,17 @@ static const struct SimulatorDefault {
 } simulator_defaults[] = {
     {"cartpole", "pop", "128"},
     {"cartpole", "hidden", "16"},
+    {"mountain_car", "hidden", "16"},
+    {"mountain_car", "sigma", "0.5"},
+    {"mountain_car", "lr", "0.2"},
+    {"mountain_car_continuous", "pop", "128"},
+    {"mountain_car_continuous", "hidden", "16"},
+    {"mountain_car_continuous", "sigma", "0.3"},
+    {"mountain_car_continuous", "weight_decay", "0.0"},
+    {"acrobot", "hidden", "16"},
+    {"pendulum", "hidden", "32"},
+    {"pendulum", "activation", "relu"},
+    {"pendulum", "episodes", "2"},
 };
 
 Status es_config_simulator_defaults(HostConfig *config, const SimSpec *sim) {
@@ -50,8 +61,10 @@ Status es_config_spec(const EsConfig *config, KernEsSpec *spec) {
     }
     kern_sim_default(&spec->sim, sim);
     spec->sim.time_limit = (int)config->time_limit;
-    for (int i = 0; i < config->set.count; i++) TRY(kern_sim_set(&spec->sim, config->set.at[i]));
-    for (int i = 0; i < config->randomize.count; i++) TRY(kern_sim_randomize(&spec->sim, config->randomize.at[i]));
+    for (int i = 0; i < config->set.count; i++)
+        TRY(kern_sim_set(&spec->sim, config->set.at[i]));
+    for (int i = 0; i < config->randomize.count; i++)
+        TRY(kern_sim_randomize(&spec->sim, config->randomize.at[i]));
     TRY(policy_shape(&spec->policy, sim, config->hidden.at, config->hidden.count,
                      config->activation == 0 ? POLICY_TANH : POLICY_RELU));
     spec->seed = (uint64_t)config->seed;

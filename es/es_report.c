@@ -13,7 +13,8 @@ static void put_text(FILE *stream, const char *key, const char *text) {
 Status es_report_unknown(const char *env) {
     const char *names[64];
     int count = sim_spec_count();
-    for (int i = 0; i < count; i++) names[i] = sim_spec_at(i)->name;
+    for (int i = 0; i < count; i++)
+        names[i] = sim_spec_at(i)->name;
     return host_fail(STATUS_USAGE, "unknown simulator '%s'; did you mean '%s'? (--list shows all)", env,
                      host_nearest_name(env, names, count));
 }
@@ -91,7 +92,8 @@ static Status list_one(const SimSpec *sim, bool json, FILE *stream) {
         fprintf(stream, "parameters (--set NAME=VALUE, --randomize NAME=LOW:HIGH):\n");
         list_params(sim, json, stream);
         fprintf(stream, "\nstate:");
-        for (int i = 0; i < sim->state_words; i++) fprintf(stream, " %s", sim->state[i].name);
+        for (int i = 0; i < sim->state_words; i++)
+            fprintf(stream, " %s", sim->state[i].name);
         fprintf(stream, "\n\nsettings:\n%s\n", settings);
     }
     free(settings);

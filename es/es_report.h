@@ -15,8 +15,8 @@ typedef struct EsResult {
     const char *run;     // its folder
     const char *device;  // what it ran on
     const char *params_hash;
-    double wall_s; // of this call
-    EsTest test;   // without noise, on unused seeds
+    double wall_s;         // of this call
+    EsTest test;           // without noise, on unused seeds
     int32_t test_episodes; // 0: not tested, the run was stopped before
 } EsResult;
 

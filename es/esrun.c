@@ -34,18 +34,18 @@ typedef struct EsRun {
 } EsRun;
 
 // M(column of metrics.csv, value)
-#define METRICS(M)                                                                    \
-    M(generation, (double)report->generation)                                         \
-    M(env_steps, (double)run->es.env_steps)                                           \
-    M(train_s, run->es.train_s)                                                       \
-    M(env_steps_per_s, (double)report->env_steps / report->wall_s)                    \
-    M(return_mean, report->return_mean)                                               \
-    M(return_min, report->return_min)                                                 \
-    M(return_max, report->return_max)                                                 \
-    M(length_mean_steps, report->length_mean)                                         \
-    M(sigma, report->sigma)                                                           \
-    M(learning_rate, report->lr)                                                      \
-    M(test_return_mean, tested ? run->test.return_mean : (double)NAN)                 \
+#define METRICS(M)                                                    \
+    M(generation, (double)report->generation)                         \
+    M(env_steps, (double)run->es.env_steps)                           \
+    M(train_s, run->es.train_s)                                       \
+    M(env_steps_per_s, (double)report->env_steps / report->wall_s)    \
+    M(return_mean, report->return_mean)                               \
+    M(return_min, report->return_min)                                 \
+    M(return_max, report->return_max)                                 \
+    M(length_mean_steps, report->length_mean)                         \
+    M(sigma, report->sigma)                                           \
+    M(learning_rate, report->lr)                                      \
+    M(test_return_mean, tested ? run->test.return_mean : (double)NAN) \
     M(test_return_std, tested ? run->test.return_std : (double)NAN)
 
 #define METRICS_NAME(name, value) #name,
@@ -61,10 +61,17 @@ static bool may_change(const char *name, bool resume) {
         const char *name;
         bool resume, eval;
     } settings[] = {
-        {"env", true, true},           {"generations", true, false},   {"target", true, true},
-        {"stop_at_target", true, false}, {"test_every", true, false},  {"test_episodes", true, true},
-        {"checkpoint_every", true, false}, {"set", false, true},       {"randomize", false, true},
-        {"time_limit", false, true},   {"seed", false, true},
+        {"env", true, true},
+        {"generations", true, false},
+        {"target", true, true},
+        {"stop_at_target", true, false},
+        {"test_every", true, false},
+        {"test_episodes", true, true},
+        {"checkpoint_every", true, false},
+        {"set", false, true},
+        {"randomize", false, true},
+        {"time_limit", false, true},
+        {"seed", false, true},
     };
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         if (strcmp(settings[i].name, name) == 0) return resume ? settings[i].resume : settings[i].eval;
@@ -88,7 +95,8 @@ static Status check_given(const EsRun *run) {
         if (may_change(option->name, resume)) continue;
         char name[64];
         snprintf(name, sizeof name, "%s", option->name);
-        for (char *c = name; *c != '\0'; c++) *c = *c == '_' ? '-' : *c;
+        for (char *c = name; *c != '\0'; c++)
+            *c = *c == '_' ? '-' : *c;
         return host_fail(STATUS_USAGE, "--%s cannot be changed with %s: it is the run's", name, command);
     }
     return STATUS_OK;

@@ -25,7 +25,8 @@ Status host_file_check_stdout(void) {
     bool lost = fflush(stdout) != 0;
     int reason = errno;
     if (!lost && !ferror(stdout)) return STATUS_OK;
-    return host_fail(STATUS_IO, "cannot write to stdout: %s", reason != 0 ? strerror(reason) : "an earlier write failed");
+    return host_fail(STATUS_IO, "cannot write to stdout: %s",
+                     reason != 0 ? strerror(reason) : "an earlier write failed");
 }
 
 Status host_file_join(const char *folder, const char *name, char path[HOST_PATH_MAX]) {

@@ -10,15 +10,15 @@ extern "C" {
 #endif
 
 // S(name, what it means)
-#define STATUS_LIST(S)                                                                                                 \
-    S(OK, "success")                                                                                                   \
-    S(USAGE, "bad option or value: the user's mistake, exit status 2")                                                 \
-    S(IO, "a file or folder could not be read or written")                                                             \
-    S(CORRUPT, "a file's content is not what it should be")                                                            \
-    S(MEMORY, "memory could not be had")                                                                               \
-    S(DEVICE, "a device is missing or failed")                                                                         \
-    S(NUMERIC, "a NaN or an infinity appeared")                                                                        \
-    S(STOPPED, "stopped on request before the work was complete")                                                      \
+#define STATUS_LIST(S)                                                 \
+    S(OK, "success")                                                   \
+    S(USAGE, "bad option or value: the user's mistake, exit status 2") \
+    S(IO, "a file or folder could not be read or written")             \
+    S(CORRUPT, "a file's content is not what it should be")            \
+    S(MEMORY, "memory could not be had")                               \
+    S(DEVICE, "a device is missing or failed")                         \
+    S(NUMERIC, "a NaN or an infinity appeared")                        \
+    S(STOPPED, "stopped on request before the work was complete")      \
     S(SYSTEM, "the operating system refused")
 
 typedef enum Status {
@@ -44,17 +44,17 @@ const char *host_message_origin(void);
 const char *host_status_name(Status status);
 
 // Returns from the enclosing function if `expr` failed.
-#define TRY(expr)                                                                                                      \
-    do {                                                                                                               \
-        Status try_status_ = (expr);                                                                                   \
-        if (try_status_ != STATUS_OK) return try_status_;                                                              \
+#define TRY(expr)                                         \
+    do {                                                  \
+        Status try_status_ = (expr);                      \
+        if (try_status_ != STATUS_OK) return try_status_; \
     } while (0)
 
 // Jumps to `label` if `expr` failed, with the status kept in the variable `status`.
-#define TRY_GOTO(expr, label)                                                                                          \
-    do {                                                                                                               \
-        status = (expr);                                                                                               \
-        if (status != STATUS_OK) goto label;                                                                           \
+#define TRY_GOTO(expr, label)                \
+    do {                                     \
+        status = (expr);                     \
+        if (status != STATUS_OK) goto label; \
     } while (0)
 
 #ifdef __cplusplus

@@ -8,7 +8,8 @@ void kern_sim_default(KernSim *sim, const SimSpec *spec) {
     memset(sim, 0, sizeof *sim);
     sim->spec = spec;
     sim->time_limit = spec->time_limit;
-    for (int i = 0; i < spec->param_count; i++) sim->value[i] = (float)spec->params[i].value;
+    for (int i = 0; i < spec->param_count; i++)
+        sim->value[i] = (float)spec->params[i].value;
 }
 
 // The parameter that "name=..." names; `value` receives what follows the equals sign.
@@ -26,9 +27,10 @@ static Status find_param(const KernSim *sim, const char *option, const char *tex
     *value = equals + 1;
     if (*param >= 0) return STATUS_OK;
     const char *names[KERN_SIM_PARAMS_MAX];
-    for (int i = 0; i < sim->spec->param_count; i++) names[i] = sim->spec->params[i].name;
-    return host_fail(STATUS_USAGE, "%s %s: %s has no parameter '%s'; did you mean '%s'?", option, text,
-                     sim->spec->name, name, host_nearest_name(name, names, sim->spec->param_count));
+    for (int i = 0; i < sim->spec->param_count; i++)
+        names[i] = sim->spec->params[i].name;
+    return host_fail(STATUS_USAGE, "%s %s: %s has no parameter '%s'; did you mean '%s'?", option, text, sim->spec->name,
+                     name, host_nearest_name(name, names, sim->spec->param_count));
 }
 
 static Status parse_value(const char *what, const char *text, float *value) {

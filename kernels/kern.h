@@ -28,12 +28,12 @@ enum { KERN_SIM_PARAMS_MAX = 32 };
 // One simulator with its parameters: values as set, and the ranges of those drawn anew for each episode.
 typedef struct KernSim {
     const SimSpec *spec;
-    int time_limit;                    // steps; episodes longer than this are truncated
-    float value[KERN_SIM_PARAMS_MAX];  // [param_count]
-    bool any_random;                   // some parameter has low < high
-    float low[KERN_SIM_PARAMS_MAX];    // [param_count] drawn uniformly from [low, high] where random[] is set
-    float high[KERN_SIM_PARAMS_MAX];   // [param_count]
-    bool random[KERN_SIM_PARAMS_MAX];  // [param_count]
+    int time_limit;                   // steps; episodes longer than this are truncated
+    float value[KERN_SIM_PARAMS_MAX]; // [param_count]
+    bool any_random;                  // some parameter has low < high
+    float low[KERN_SIM_PARAMS_MAX];   // [param_count] drawn uniformly from [low, high] where random[] is set
+    float high[KERN_SIM_PARAMS_MAX];  // [param_count]
+    bool random[KERN_SIM_PARAMS_MAX]; // [param_count]
 } KernSim;
 
 // The simulator with its default parameters and time limit.
@@ -50,7 +50,11 @@ Status kern_sim_randomize(KernSim *sim, const char *text) HOST_MUST_CHECK;
 //   NEXT_STEP  the next call resets that env instead of stepping it: reward 0, no flag, action ignored
 //   SAME_STEP  the same call resets it; the observation is the new episode's, the old one's last is in final_obs
 //   DISABLED   nothing; the caller resets with a mask
-typedef enum KernAutoreset { KERN_AUTORESET_NEXT_STEP, KERN_AUTORESET_SAME_STEP, KERN_AUTORESET_DISABLED } KernAutoreset;
+typedef enum KernAutoreset {
+    KERN_AUTORESET_NEXT_STEP,
+    KERN_AUTORESET_SAME_STEP,
+    KERN_AUTORESET_DISABLED
+} KernAutoreset;
 
 typedef struct KernBatchSpec {
     KernSim sim;
@@ -64,18 +68,18 @@ typedef struct KernBatchSpec {
 typedef struct KernBatchView {
     int64_t envs, blocks;
     int lanes;
-    float *obs;              // [block][obs][lane]
-    float *final_obs;        // [block][obs][lane]  written where an episode ended (SAME_STEP)
-    int32_t *discrete;       // [block][lane]       actions, written by the caller (discrete > 0)
-    float *continuous;       // [block][action][lane]
-    float *reward;           // [block][lane]
-    int32_t *terminated;     // [block][lane]       0 or 1
-    int32_t *truncated;      // [block][lane]       0 or 1
-    int32_t *length;         // [block][lane]       steps of the episode so far
-    float *episode_return;   // [block][lane]       of the episode so far
-    int32_t *final_length;   // [block][lane]       of the last episode that ended
-    float *final_return;     // [block][lane]
-    uint32_t *state;         // [block][word][lane] the simulator's state, fields in the order of <NAME>_STATE
+    float *obs;            // [block][obs][lane]
+    float *final_obs;      // [block][obs][lane]  written where an episode ended (SAME_STEP)
+    int32_t *discrete;     // [block][lane]       actions, written by the caller (discrete > 0)
+    float *continuous;     // [block][action][lane]
+    float *reward;         // [block][lane]
+    int32_t *terminated;   // [block][lane]       0 or 1
+    int32_t *truncated;    // [block][lane]       0 or 1
+    int32_t *length;       // [block][lane]       steps of the episode so far
+    float *episode_return; // [block][lane]       of the episode so far
+    int32_t *final_length; // [block][lane]       of the last episode that ended
+    float *final_return;   // [block][lane]
+    uint32_t *state;       // [block][word][lane] the simulator's state, fields in the order of <NAME>_STATE
 } KernBatchView;
 
 typedef struct KernBackend KernBackend;
@@ -97,9 +101,9 @@ typedef struct KernEsSpec {
 
 // What one evaluation is of.
 typedef struct KernEsJob {
-    uint32_t purpose;    // SIM_RNG_EPISODE, or SIM_RNG_EVALUATE
-    uint32_t generation; // of the episodes' counters and of the noise
-    float sigma;         // 0: every member is the unperturbed policy
+    uint32_t purpose;     // SIM_RNG_EPISODE, or SIM_RNG_EVALUATE
+    uint32_t generation;  // of the episodes' counters and of the noise
+    float sigma;          // 0: every member is the unperturbed policy
     int32_t first, count; // members
     int32_t episodes;     // per member
 } KernEsJob;
@@ -119,10 +123,10 @@ typedef struct KernNormalizer {
 // How one update changes the parameters; see es/es.h for the formulas.
 typedef struct KernEsStep {
     uint32_t generation;
-    float gradient_scale;      // 1 / (2 pairs sigma)
-    float learning_rate;       // with Adam's bias corrections folded in
-    float beta1, beta2;        // Adam's decay rates
-    float second_scale;        // 1 / (1 - beta2^t)
+    float gradient_scale; // 1 / (2 pairs sigma)
+    float learning_rate;  // with Adam's bias corrections folded in
+    float beta1, beta2;   // Adam's decay rates
+    float second_scale;   // 1 / (1 - beta2^t)
     float epsilon;
     float weight_decay;
 } KernEsStep;
@@ -134,7 +138,7 @@ typedef struct KernEs {
 // ---- the table -----------------------------------------------------------------------------------------------------
 
 typedef struct KernOps {
-    const char *name;   // "cpu", "cuda"
+    const char *name; // "cpu", "cuda"
     void (*close)(KernBackend *backend);
     HostMemory (*memory)(KernBackend *backend);
     void (*describe)(KernBackend *backend, char *text, int size); // "2 threads, x86-64-v4, 16 lanes"

@@ -31,7 +31,8 @@ Status policy_shape(PolicyShape *shape, const SimSpec *sim, const int32_t *hidde
 
 int32_t policy_layer_offset(const PolicyShape *shape, int layer) {
     int32_t offset = 0;
-    for (int i = 0; i < layer; i++) offset += (shape->size[i] + 1) * shape->size[i + 1];
+    for (int i = 0; i < layer; i++)
+        offset += (shape->size[i] + 1) * shape->size[i + 1];
     return offset;
 }
 
@@ -53,13 +54,16 @@ static float layer_output(const float *weights, int32_t in, int32_t out, int32_t
     const float *bias = weights + in * out;
     if (out >= POLICY_NARROW) {
         float sum = bias[o];
-        for (int32_t i = 0; i < in; i++) sum = sim_fmaf(weights[i * out + o], x[i], sum);
+        for (int32_t i = 0; i < in; i++)
+            sum = sim_fmaf(weights[i * out + o], x[i], sum);
         return sum;
     }
     float partial[16] = {0};
-    for (int32_t i = 0; i < in; i++) partial[i % 16] = sim_fmaf(weights[i * out + o], x[i], partial[i % 16]);
+    for (int32_t i = 0; i < in; i++)
+        partial[i % 16] = sim_fmaf(weights[i * out + o], x[i], partial[i % 16]);
     for (int half = 8; half > 0; half /= 2) {
-        for (int k = 0; k < half; k++) partial[k] = partial[k] + partial[k + half];
+        for (int k = 0; k < half; k++)
+            partial[k] = partial[k] + partial[k + half];
     }
     return partial[0] + bias[o];
 }

@@ -91,7 +91,8 @@ int main(void) {
     KernSim sim;
     kern_sim_default(&sim, sim_spec_find("cartpole"));
     memcpy(&params, sim.value, sizeof params);
-    for (uint32_t i = 0; i < ENVS; i++) begin_episode(&scalar[i], i);
+    for (uint32_t i = 0; i < ENVS; i++)
+        begin_episode(&scalar[i], i);
     Batch batch = open_batch(pool, "auto");
     double steps = (double)ENVS * STEPS * 1e-6;
     PerfCase cases[] = {

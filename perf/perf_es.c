@@ -12,14 +12,16 @@ enum { MEMBERS = 128, STEPS = 500, REPEATS = 15, PEAK_LOOPS = 2000000 };
 typedef float Vector __attribute__((vector_size(64)));
 
 // Twelve independent chains of fused multiply-adds in registers.
-#define PEAK_BODY                                                                           \
-    float start = *(volatile float *)context;                                               \
-    Vector sum[12], x = start - (Vector){0}, y = 0.999f - (Vector){0};                      \
-    for (int k = 0; k < 12; k++) sum[k] = x;                                                \
-    for (int i = 0; i < PEAK_LOOPS; i++) {                                                  \
-        _Pragma("GCC unroll 12") for (int k = 0; k < 12; k++) sum[k] = sum[k] * y + x;      \
-    }                                                                                       \
-    for (int k = 1; k < 12; k++) sum[0] += sum[k];                                          \
+#define PEAK_BODY                                                                      \
+    float start = *(volatile float *)context;                                          \
+    Vector sum[12], x = start - (Vector){0}, y = 0.999f - (Vector){0};                 \
+    for (int k = 0; k < 12; k++)                                                       \
+        sum[k] = x;                                                                    \
+    for (int i = 0; i < PEAK_LOOPS; i++) {                                             \
+        _Pragma("GCC unroll 12") for (int k = 0; k < 12; k++) sum[k] = sum[k] * y + x; \
+    }                                                                                  \
+    for (int k = 1; k < 12; k++)                                                       \
+        sum[0] += sum[k];                                                              \
     *(volatile float *)context = sum[0][0] > 1e30f ? 1.0f : start;
 
 #if defined(__x86_64__)
@@ -83,12 +85,21 @@ int main(void) {
     }
     double weights = 4 * 64 + 64 * 64 + 64 * 2;
     PerfCase cases[] = {
-        {.name = "fp32 FMA peak", .unit = "GFLOP/s", .work = 12.0 * 16 * 2 * PEAK_LOOPS * 1e-9, .run = choose_peak(),
+        {.name = "fp32 FMA peak",
+         .unit = "GFLOP/s",
+         .work = 12.0 * 16 * 2 * PEAK_LOOPS * 1e-9,
+         .run = choose_peak(),
          .context = &peak_value},
         {.name = "es evaluation, 501 steps", .unit = "member/s", .work = MEMBERS, .run = evaluate, .context = &one[0]},
-        {.name = "es evaluation, 1 step (noise, weights)", .unit = "member/s", .work = MEMBERS, .run = evaluate,
+        {.name = "es evaluation, 1 step (noise, weights)",
+         .unit = "member/s",
+         .work = MEMBERS,
+         .run = evaluate,
          .context = &one[1]},
-        {.name = "es evaluation, 501 steps, 2 threads", .unit = "member/s", .work = MEMBERS, .run = evaluate,
+        {.name = "es evaluation, 501 steps, 2 threads",
+         .unit = "member/s",
+         .work = MEMBERS,
+         .run = evaluate,
          .context = &two[0]},
     };
     perf_run(cases, 4, REPEATS);
@@ -103,7 +114,8 @@ int main(void) {
     perf_print("es evaluation / FMA peak", share, REPEATS, "x");
     perf_print("es evaluation, 2 threads / 1", scaling, REPEATS, "x");
     for (int i = 0; i < 2; i++) {
-        for (int k = 0; k < 2; k++) backend[i]->ops->es_close((i == 0 ? one : two)[k].es);
+        for (int k = 0; k < 2; k++)
+            backend[i]->ops->es_close((i == 0 ? one : two)[k].es);
         backend[i]->ops->close(backend[i]);
         host_pool_free(pool[i]);
     }

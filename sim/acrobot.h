@@ -17,7 +17,7 @@
 #define ACROBOT_ACTION_LOW       0.0f
 #define ACROBOT_ACTION_HIGH      0.0f
 #define ACROBOT_TIME_LIMIT       500
-#define ACROBOT_REWARD_THRESHOLD -100.0
+#define ACROBOT_REWARD_THRESHOLD (-100.0)
 
 // P(name, default, unit, help)
 #define ACROBOT_PARAMS(P)                                                                                        \

@@ -16,7 +16,7 @@
 #define MOUNTAIN_CAR_ACTION_LOW       0.0f
 #define MOUNTAIN_CAR_ACTION_HIGH      0.0f
 #define MOUNTAIN_CAR_TIME_LIMIT       200
-#define MOUNTAIN_CAR_REWARD_THRESHOLD -110.0
+#define MOUNTAIN_CAR_REWARD_THRESHOLD (-110.0)
 
 // P(name, default, unit, help)
 #define MOUNTAIN_CAR_PARAMS(P)                                                         \

@@ -12,10 +12,10 @@
 #define PENDULUM_OBS              3
 #define PENDULUM_DISCRETE         0
 #define PENDULUM_CONTINUOUS       1 // torque in N m
-#define PENDULUM_ACTION_LOW       -2.0f
+#define PENDULUM_ACTION_LOW       (-2.0f)
 #define PENDULUM_ACTION_HIGH      2.0f
 #define PENDULUM_TIME_LIMIT       200
-#define PENDULUM_REWARD_THRESHOLD -200.0 // Gymnasium has none; this is a pendulum that is swung up at once and held
+#define PENDULUM_REWARD_THRESHOLD (-200.0) // Gymnasium has none; this is a pendulum that is swung up at once and held
 
 // P(name, default, unit, help)
 #define PENDULUM_PARAMS(P)                                                       \

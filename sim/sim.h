@@ -38,9 +38,7 @@ typedef struct SimStep {
 } SimStep;
 
 // Selects without a branch; `if_true` and `if_false` are both evaluated.
-SIM_FN real sim_select(int32_t condition, real if_true, real if_false) {
-    return condition ? if_true : if_false;
-}
+SIM_FN real sim_select(int32_t condition, real if_true, real if_false) { return condition ? if_true : if_false; }
 
 // Clamps x into [low, high]; NaN stays NaN. Written with comparisons: fminf and fmaxf differ between processors on
 // signed zeros and NaN.
@@ -50,9 +48,7 @@ SIM_FN real sim_clamp(real x, real low, real high) {
 }
 
 // The point between low and high at fraction u.
-SIM_FN real sim_lerp(real u, real low, real high) {
-    return low + (high - low) * u;
-}
+SIM_FN real sim_lerp(real u, real low, real high) { return low + (high - low) * u; }
 
 // SIM_DECLARE(Cartpole, CARTPOLE) makes the structs CartpoleParams and CartpoleState from the two X-macro lists
 // CARTPOLE_PARAMS and CARTPOLE_STATE.

@@ -12,9 +12,9 @@
 //   BATCH         step << 8 | draw        episode    env                  0              a batch of envs
 //   (parameters)  2^31 | parameter        the same words as the episode they are drawn for
 //
-// Sixteen blocks of NOISE make 64 parameters, word by word: parameter i is word i / 16 % 4 of block i / 64 * 16 + i % 16.
-// `draw` counts Philox blocks of four words within one step: at most 256 a step, 2^23 steps an episode. Step 0 is the
-// reset.
+// Sixteen blocks of NOISE make 64 parameters, word by word: parameter i is word i / 16 % 4 of block i / 64 * 16 + i
+// % 16. `draw` counts Philox blocks of four words within one step: at most 256 a step, 2^23 steps an episode. Step 0 is
+// the reset.
 #ifndef SHOAL_SIM_SIM_RNG_H
 #define SHOAL_SIM_SIM_RNG_H
 
@@ -64,9 +64,7 @@ SIM_FN SimWords4 sim_philox(uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, 
 }
 
 // 24 random bits as a float in [0, 1).
-SIM_FN float sim_uniform_from(uint32_t word) {
-    return (float)(int32_t)(word >> 8) * 0x1p-24f;
-}
+SIM_FN float sim_uniform_from(uint32_t word) { return (float)(int32_t)(word >> 8) * 0x1p-24f; }
 
 // The next four uniforms in [0, 1).
 SIM_FN SimUniform4 sim_rng_uniform4(SimRng *rng) {
@@ -79,8 +77,7 @@ SIM_FN SimUniform4 sim_rng_uniform4(SimRng *rng) {
 
 // A uniform in [0, 1) for parameter `index` of the episode that `rng` belongs to.
 SIM_FN float sim_rng_param(SimRng rng, uint32_t index) {
-    return sim_uniform_from(
-        sim_philox(0x80000000u | index, rng.c1, rng.c2, rng.c3, rng.seed_low, rng.seed_high).x0);
+    return sim_uniform_from(sim_philox(0x80000000u | index, rng.c1, rng.c2, rng.c3, rng.seed_low, rng.seed_high).x0);
 }
 
 // Four standard normals from one block, by Box and Muller's transform; the largest magnitude is 5.8.

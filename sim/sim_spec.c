@@ -11,26 +11,26 @@
 #define FIELD_INFO(type, name)              {#name, IS_REAL_##type},
 #define COUNT_OF(array)                     ((int)(sizeof(array) / sizeof(array)[0]))
 
-#define SIM_TABLES(name, Name, NAME)                                                                                   \
-    static const SimParamInfo name##_params[] = {NAME##_PARAMS(PARAM_INFO)};                                           \
+#define SIM_TABLES(name, Name, NAME)                                         \
+    static const SimParamInfo name##_params[] = {NAME##_PARAMS(PARAM_INFO)}; \
     static const SimFieldInfo name##_state[] = {NAME##_STATE(FIELD_INFO)};
 SIM_LIST(SIM_TABLES)
 
-#define SIM_SPEC(sim_name, Name, NAME)                                                                                 \
-    {                                                                                                                  \
-        .name = #sim_name,                                                                                             \
-        .gymnasium_id = NAME##_GYMNASIUM_ID,                                                                           \
-        .obs = NAME##_OBS,                                                                                             \
-        .discrete = NAME##_DISCRETE,                                                                                   \
-        .continuous = NAME##_CONTINUOUS,                                                                               \
-        .action_low = NAME##_ACTION_LOW,                                                                               \
-        .action_high = NAME##_ACTION_HIGH,                                                                             \
-        .time_limit = NAME##_TIME_LIMIT,                                                                               \
-        .reward_threshold = NAME##_REWARD_THRESHOLD,                                                                   \
-        .param_count = COUNT_OF(sim_name##_params),                                                                    \
-        .params = sim_name##_params,                                                                                   \
-        .state_words = COUNT_OF(sim_name##_state),                                                                     \
-        .state = sim_name##_state,                                                                                     \
+#define SIM_SPEC(sim_name, Name, NAME)               \
+    {                                                \
+        .name = #sim_name,                           \
+        .gymnasium_id = NAME##_GYMNASIUM_ID,         \
+        .obs = NAME##_OBS,                           \
+        .discrete = NAME##_DISCRETE,                 \
+        .continuous = NAME##_CONTINUOUS,             \
+        .action_low = NAME##_ACTION_LOW,             \
+        .action_high = NAME##_ACTION_HIGH,           \
+        .time_limit = NAME##_TIME_LIMIT,             \
+        .reward_threshold = NAME##_REWARD_THRESHOLD, \
+        .param_count = COUNT_OF(sim_name##_params),  \
+        .params = sim_name##_params,                 \
+        .state_words = COUNT_OF(sim_name##_state),   \
+        .state = sim_name##_state,                   \
     },
 static const SimSpec specs[] = {SIM_LIST(SIM_SPEC)};
 

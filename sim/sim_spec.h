@@ -29,9 +29,9 @@ typedef struct SimSpec {
     int time_limit;                // steps after which an episode is truncated
     double reward_threshold;       // mean return that counts as solved
     int param_count;
-    const SimParamInfo *params; // [param_count], in the order of <Name>Params
     int state_words;
-    const SimFieldInfo *state; // [state_words], in the order of <Name>State
+    const SimParamInfo *params; // [param_count], in the order of <Name>Params
+    const SimFieldInfo *state;  // [state_words], in the order of <Name>State
 } SimSpec;
 
 // The number of built-in simulators, and the one at `index` in the order of SIM_LIST.

@@ -6,9 +6,9 @@
 #include "kernels/cpu/cpu.h"
 #include "sim/sim_list.h"
 
-#define SIM_TABLE(name, isa)                                                                                           \
-    extern const LanesOps name##_##isa##_1_ops, name##_##isa##_8_ops, name##_##isa##_16_ops;                           \
-    static const LanesOps *const name##_##isa##_tables[3] = {&name##_##isa##_1_ops, &name##_##isa##_8_ops,             \
+#define SIM_TABLE(name, isa)                                                                               \
+    extern const LanesOps name##_##isa##_1_ops, name##_##isa##_8_ops, name##_##isa##_16_ops;               \
+    static const LanesOps *const name##_##isa##_tables[3] = {&name##_##isa##_1_ops, &name##_##isa##_8_ops, \
                                                              &name##_##isa##_16_ops};
 #define SIM_ROW_baseline(name, Name, NAME) name##_baseline_tables,
 #define SIM_ROW_v3(name, Name, NAME)       name##_v3_tables,

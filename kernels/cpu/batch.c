@@ -18,20 +18,20 @@ typedef struct CpuBatch {
 } CpuBatch;
 
 // The order of BatchBuffer is the order of the plan's items.
-#define BATCH_BUFFERS(B)                                                                                               \
-    B(state, "simulator state", state_words)                                                                           \
-    B(params, "simulator parameters of each env", any_random ? param_words : 0)                                        \
-    B(obs, "observations", spec_obs)                                                                                   \
-    B(final_obs, "final observations", same_step ? spec_obs : 0)                                                       \
-    B(discrete, "discrete actions", has_discrete)                                                                      \
-    B(continuous, "continuous actions", continuous_words)                                                              \
-    B(reward, "rewards", 1)                                                                                            \
-    B(terminated, "terminated flags", 1)                                                                               \
-    B(truncated, "truncated flags", 1)                                                                                 \
-    B(length, "episode lengths", 1)                                                                                    \
-    B(episode_return, "episode returns", 1)                                                                            \
-    B(final_length, "final lengths", 1)                                                                                \
-    B(final_return, "final returns", 1)                                                                                \
+#define BATCH_BUFFERS(B)                                                        \
+    B(state, "simulator state", state_words)                                    \
+    B(params, "simulator parameters of each env", any_random ? param_words : 0) \
+    B(obs, "observations", spec_obs)                                            \
+    B(final_obs, "final observations", same_step ? spec_obs : 0)                \
+    B(discrete, "discrete actions", has_discrete)                               \
+    B(continuous, "continuous actions", continuous_words)                       \
+    B(reward, "rewards", 1)                                                     \
+    B(terminated, "terminated flags", 1)                                        \
+    B(truncated, "truncated flags", 1)                                          \
+    B(length, "episode lengths", 1)                                             \
+    B(episode_return, "episode returns", 1)                                     \
+    B(final_length, "final lengths", 1)                                         \
+    B(final_return, "final returns", 1)                                         \
     B(episode, "episode counters", 1)
 
 enum BatchBuffer {
@@ -50,7 +50,7 @@ Status cpu_batch_plan(KernBackend *backend, const KernBatchSpec *spec, HostPlan 
     size_t has_discrete = 1, continuous_words = (size_t)spec->sim.spec->continuous;
     bool any_random = spec->sim.any_random, same_step = spec->autoreset == KERN_AUTORESET_SAME_STEP;
     size_t blocks = (size_t)((spec->envs + cpu->lanes - 1) / cpu->lanes);
-#define BATCH_ADD(name, purpose, words)                                                                                \
+#define BATCH_ADD(name, purpose, words) \
     TRY(host_plan_add(plan, purpose, blocks, (size_t)(words) * (size_t)cpu->lanes * 4, NULL));
     BATCH_BUFFERS(BATCH_ADD)
 #undef BATCH_ADD

@@ -24,7 +24,7 @@ typedef struct CpuIsa {
         // Standard normals for parameters [first, first + count) of a pair; first a multiple of 64, `noise` padded to a
         // multiple of 64.
         void (*noise)(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
-    } *ops;
+    } * ops;
 } CpuIsa;
 
 typedef struct CpuBackend {

@@ -39,9 +39,7 @@ typedef struct DenseGroup {
             }                                                                                                          \
         }                                                                                                              \
         _Pragma("GCC unroll 4") for (int s = 0; s < n; s++) {                                                          \
-            _Pragma("GCC unroll 4") for (int j = 0; j < J; j++) {                                                      \
-                wide_store(g->y[s] + first + j * WIDE, sum[s][j]);                                                     \
-            }                                                                                                          \
+            _Pragma("GCC unroll 4") for (int j = 0; j < J; j++) { wide_store(g->y[s] + first + j * WIDE, sum[s][j]); } \
         }                                                                                                              \
     }
 
@@ -49,8 +47,8 @@ typedef struct DenseGroup {
 #if WIDE == 16
 #define DENSE_TILES(n, shared) DENSE_TILE(n, 4, shared) DENSE_TILE(n, 2, shared) DENSE_TILE(n, 1, shared)
 #else
-#define DENSE_TILES(n, shared)                                                                                         \
-    if (n <= 2) DENSE_TILE(n, 4, shared)                                                                               \
+#define DENSE_TILES(n, shared)           \
+    if (n <= 2) DENSE_TILE(n, 4, shared) \
     DENSE_TILE(n, 2, shared)
 #endif
 
@@ -73,7 +71,8 @@ WIDE_FN void dense_narrow(const DenseGroup *g, int n, int in_pad, int out) {
         const float *w = g->w[s], *bias = w + out * in_pad;
         for (int o = 0; o < out; o++) {
             Wide partial[16 / WIDE];
-            for (int k = 0; k < 16 / WIDE; k++) partial[k] = wide_set(0.0f);
+            for (int k = 0; k < 16 / WIDE; k++)
+                partial[k] = wide_set(0.0f);
             for (int i = 0; i < in_pad; i += 16) {
                 for (int k = 0; k < 16 / WIDE; k++) {
                     int at = i + k * WIDE;
@@ -88,9 +87,11 @@ WIDE_FN void dense_narrow(const DenseGroup *g, int n, int in_pad, int out) {
 WIDE_FN void dense_activate(float *restrict y, int count, PolicyActivation activation) {
     float *aligned = __builtin_assume_aligned(y, 64);
     if (activation == POLICY_TANH) {
-        for (int i = 0; i < count; i++) aligned[i] = sim_tanhf(aligned[i]);
+        for (int i = 0; i < count; i++)
+            aligned[i] = sim_tanhf(aligned[i]);
     } else {
-        for (int i = 0; i < count; i++) aligned[i] = aligned[i] < 0.0f ? 0.0f : aligned[i];
+        for (int i = 0; i < count; i++)
+            aligned[i] = aligned[i] < 0.0f ? 0.0f : aligned[i];
     }
 }
 

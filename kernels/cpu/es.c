@@ -48,8 +48,10 @@ static void carve_scratch(const CpuEs *es, unsigned char *at, CpuScratch *scratc
     scratch->lanes->seed_high = (uint32_t)(es->spec.seed >> 32);
     scratch->noise = take(&at, s.vector);
     scratch->flat = take(&at, s.vector);
-    for (int i = 0; i < 2; i++) scratch->packed[i] = take(&at, s.packed);
-    for (int i = 0; i < 2; i++) scratch->hidden[i] = take(&at, s.hidden);
+    for (int i = 0; i < 2; i++)
+        scratch->packed[i] = take(&at, s.packed);
+    for (int i = 0; i < 2; i++)
+        scratch->hidden[i] = take(&at, s.hidden);
 }
 
 // Fills in what follows from the spec, without memory.
@@ -164,12 +166,12 @@ Status cpu_es_evaluate(KernEs *base, const KernEsJob *job, const KernNormalizer 
     if (atomic_load(&evaluation.stopped)) return host_fail(STATUS_STOPPED, "stopped during an evaluation");
     const LanesInfinite *infinite = &evaluation.infinite;
     if (infinite->at < 0) return STATUS_OK;
-    return host_fail(STATUS_NUMERIC, "%s: generation %u, env %lld (member %lld, episode %lld), step %lld: %s is NaN or "
+    return host_fail(STATUS_NUMERIC,
+                     "%s: generation %u, env %lld (member %lld, episode %lld), step %lld: %s is NaN or "
                      "infinite",
                      es->spec.sim.spec->name, job->generation, (long long)infinite->at,
-                     (long long)(job->first + infinite->at / job->episodes),
-                     (long long)(infinite->at % job->episodes), (long long)infinite->step,
-                     infinite->field != NULL ? infinite->field : "the reward");
+                     (long long)(job->first + infinite->at / job->episodes), (long long)(infinite->at % job->episodes),
+                     (long long)infinite->step, infinite->field != NULL ? infinite->field : "the reward");
 }
 
 typedef struct RankedMember {
@@ -187,12 +189,14 @@ Status cpu_es_shape(KernEs *base, const float *fitness, float *shaped) {
     int32_t n = es->spec.members;
     RankedMember *ranked = malloc((size_t)n * sizeof *ranked);
     if (ranked == NULL) return host_fail(STATUS_MEMORY, "no memory to rank %d members", n);
-    for (int32_t i = 0; i < n; i++) ranked[i] = (RankedMember){fitness[i], i};
+    for (int32_t i = 0; i < n; i++)
+        ranked[i] = (RankedMember){fitness[i], i};
     qsort(ranked, (size_t)n, sizeof *ranked, compare_fitness);
     for (int32_t first = 0, end; first < n; first = end) {
         for (end = first + 1; end < n && ranked[end].fitness == ranked[first].fitness; end++) {
         }
-        for (int32_t i = first; i < end; i++) shaped[ranked[i].member] = es_centred_rank(first, end - 1 - first, n);
+        for (int32_t i = first; i < end; i++)
+            shaped[ranked[i].member] = es_centred_rank(first, end - 1 - first, n);
     }
     free(ranked);
     return STATUS_OK;

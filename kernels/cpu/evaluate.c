@@ -48,12 +48,14 @@ static void pack_weights(const PolicyShape *shape, const float *flat, float *pac
         const float *bias = flat + in * out;
         if (out >= POLICY_NARROW) {
             int out_pad = cpu_round_up(out, 16);
-            for (int i = 0; i <= in; i++) memcpy(packed + i * out_pad, flat + i * out, (size_t)out * sizeof *flat);
+            for (int i = 0; i <= in; i++)
+                memcpy(packed + i * out_pad, flat + i * out, (size_t)out * sizeof *flat);
             packed += (in + 1) * out_pad;
         } else {
             int in_pad = cpu_round_up(in, 16);
             for (int o = 0; o < out; o++) {
-                for (int i = 0; i < in; i++) packed[o * in_pad + i] = flat[i * out + o];
+                for (int i = 0; i < in; i++)
+                    packed[o * in_pad + i] = flat[i * out + o];
             }
             memcpy(packed + out * in_pad, bias, (size_t)out * sizeof *flat);
             packed += out * in_pad + 16;
@@ -78,7 +80,8 @@ static void build_member(Thread *t, int slot, int32_t member) {
         const float *restrict params = __builtin_assume_aligned(es->params, 64);
         float *restrict flat = __builtin_assume_aligned(t->scratch->flat, 64);
         float sigma = member % 2 == 0 ? job->sigma : -job->sigma;
-        for (int i = 0; i < count; i++) flat[i] = sim_fmaf(sigma, noise[i], params[i]);
+        for (int i = 0; i < count; i++)
+            flat[i] = sim_fmaf(sigma, noise[i], params[i]);
         pack_weights(&es->spec.policy, flat, t->scratch->packed[slot]);
     }
     t->packed_member[slot] = member;
@@ -138,14 +141,16 @@ static void regroup(Thread *t) {
             int8_t take = count - at >= 4 ? 4 : 2;
             struct Group *g = &t->group[t->groups++];
             g->count = take, g->shared = 1;
-            for (int i = 0; i < take; i++) g->lane[i] = ready[at++];
+            for (int i = 0; i < take; i++)
+                g->lane[i] = ready[at++];
         }
         if (at < count) single[singles++] = ready[at];
     }
     if (singles > 0) {
         struct Group *g = &t->group[t->groups++];
         g->count = singles, g->shared = 0;
-        for (int i = 0; i < singles; i++) g->lane[i] = single[i];
+        for (int i = 0; i < singles; i++)
+            g->lane[i] = single[i];
     }
 }
 
@@ -161,7 +166,8 @@ WIDE_FN void forward_group(Thread *t, const struct Group *group, int n, int shar
     for (int layer = 0; layer < shape->layers; layer++) {
         int in = shape->size[layer], out = shape->size[layer + 1];
         float *y = t->scratch->hidden[layer % 2];
-        for (int s = 0; s < n; s++) g.y[s] = y + s * width_pad;
+        for (int s = 0; s < n; s++)
+            g.y[s] = y + s * width_pad;
         int part;
         if (out >= POLICY_NARROW) {
             int out_pad = cpu_round_up(out, 16);
@@ -182,9 +188,16 @@ WIDE_FN void forward_group(Thread *t, const struct Group *group, int n, int shar
             part = out * in_pad + 16;
         }
         if (layer + 1 < shape->layers) {
-            for (int s = 0; s < n; s++) dense_activate(g.y[s], cpu_round_up(out, 16), shape->activation);
+            int out_pad = cpu_round_up(out, 16);
+            for (int s = 0; s < n; s++) {
+                dense_activate(g.y[s], out_pad, shape->activation);
+                // A narrow layer reads the padding: what an earlier pass left, or 0 x infinity, would be NaN there.
+                for (int i = out; i < out_pad; i++)
+                    g.y[s][i] = 0.0f;
+            }
         }
-        for (int s = 0; s < n; s++) g.w[s] += part, g.x[s] = g.y[s];
+        for (int s = 0; s < n; s++)
+            g.w[s] += part, g.x[s] = g.y[s];
         stride = 1;
     }
     int out = shape->size[shape->layers];
@@ -194,7 +207,8 @@ WIDE_FN void forward_group(Thread *t, const struct Group *group, int n, int shar
         if (shape->discrete) {
             t->lanes->discrete[lane] = policy_argmax(y, out);
         } else {
-            for (int k = 0; k < out; k++) t->lanes->continuous[k][lane] = policy_bounded(y[k], shape->action_low, shape->action_high);
+            for (int k = 0; k < out; k++)
+                t->lanes->continuous[k][lane] = policy_bounded(y[k], shape->action_low, shape->action_high);
         }
     }
 }
@@ -204,7 +218,8 @@ static void forward(Thread *t) {
     int obs = t->es->spec.policy.size[0];
     for (int k = 0; k < obs; k++) {
         float mean = t->normalizer.mean[k], scale = t->normalizer.scale[k];
-        for (int l = 0; l < LANES_MAX; l++) lanes->input[k][l] = policy_normalize(lanes->obs[k][l], mean, scale);
+        for (int l = 0; l < LANES_MAX; l++)
+            lanes->input[k][l] = policy_normalize(lanes->obs[k][l], mean, scale);
     }
     for (int i = 0; i < t->groups; i++) {
         const struct Group *group = &t->group[i];
@@ -229,7 +244,8 @@ static void record_episode(Thread *t, int lane, int32_t member) {
     if (e->sums != NULL) {
         int obs = t->es->spec.policy.size[0];
         float *sums = e->sums + at * 2 * obs;
-        for (int k = 0; k < obs; k++) sums[k] = lanes->sum[k][lane], sums[obs + k] = lanes->square[k][lane];
+        for (int k = 0; k < obs; k++)
+            sums[k] = lanes->sum[k][lane], sums[obs + k] = lanes->square[k][lane];
     }
     if (lanes->infinite[lane]) {
         lanes_infinite_record(&e->infinite, t->es->spec.sim.spec, lanes->state, t->es->sim->lanes, lane, at,
@@ -262,9 +278,11 @@ static void evaluate(CpuEvaluation *evaluation, int worker) {
     t.lanes_per_slot = es->sim->lanes / t.slots;
     t.packed_member[0] = t.packed_member[1] = -1;
     t.normalizer = *evaluation->normalizer;
-    for (int l = 0; l < LANES_MAX; l++) t.episode[l] = -1;
+    for (int l = 0; l < LANES_MAX; l++)
+        t.episode[l] = -1;
     int busy = 0;
-    for (int slot = 0; slot < t.slots; slot++) busy += begin_task(&t, slot);
+    for (int slot = 0; slot < t.slots; slot++)
+        busy += begin_task(&t, slot);
     regroup(&t);
     for (uint32_t step = 0; t.groups > 0; step++) {
         // A stop is seen within 1,024 steps of a few microseconds each.
@@ -275,7 +293,8 @@ static void evaluate(CpuEvaluation *evaluation, int worker) {
         forward(&t);
         es->sim->step(t.lanes);
         int32_t done = 0;
-        for (int l = 0; l < LANES_MAX; l++) done |= t.lanes->done[l] & ~(t.episode[l] >> 31);
+        for (int l = 0; l < LANES_MAX; l++)
+            done |= t.lanes->done[l] & ~(t.episode[l] >> 31);
         if (done) turn_over(&t);
     }
 }

@@ -1,5 +1,5 @@
-// One simulator for one instruction set, at every number of lanes. The build compiles this file once for each pair, with
-// SIM_NAME, SIM_TYPE, SIM_CONST, ISA and SIM_HEADER defined (kernels/CMakeLists.txt).
+// One simulator for one instruction set, at every number of lanes. The build compiles this file once for each pair,
+// with SIM_NAME, SIM_TYPE, SIM_CONST, ISA and SIM_HEADER defined (kernels/CMakeLists.txt).
 #include <string.h>
 
 #include "kernels/cpu/lanes.h"
@@ -19,14 +19,14 @@
 #define STATE_WORDS            ((int)(sizeof(STATE) / 4))
 #define PARAM_WORDS            ((int)(sizeof(PARAMS) / 4))
 
-#define BLOCK_FIELD(type, name)               type name[LANES];
-#define BLOCK_LOAD(type, name)                s.name = block->name[l];
-#define BLOCK_STORE(type, name)               block->name[l] = s.name;
-#define BLOCK_PARAM(name, value, unit, help)  float name[LANES];
-#define PARAM_LOAD(name, value, unit, help)   p.name = block->name[l];
-#define FINITE_real(name)                     finite = sim_fmaf(s.name, 0.0f, finite);
+#define BLOCK_FIELD(type, name)              type name[LANES];
+#define BLOCK_LOAD(type, name)               s.name = block->name[l];
+#define BLOCK_STORE(type, name)              block->name[l] = s.name;
+#define BLOCK_PARAM(name, value, unit, help) float name[LANES];
+#define PARAM_LOAD(name, value, unit, help)  p.name = block->name[l];
+#define FINITE_real(name)                    finite = sim_fmaf(s.name, 0.0f, finite);
 #define FINITE_int32_t(name)
-#define FINITE(type, name)                    FINITE_##type(name)
+#define FINITE(type, name) FINITE_##type(name)
 
 _Static_assert(OBS <= LANES_OBS_MAX, "raise LANES_OBS_MAX");
 _Static_assert(ACTIONS <= LANES_ACTIONS_MAX, "raise LANES_ACTIONS_MAX");

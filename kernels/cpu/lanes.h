@@ -18,18 +18,18 @@ enum {
 // stepped along; what they hold means nothing.
 typedef struct KernLanes {
     _Alignas(64) float obs[LANES_OBS_MAX][LANES_MAX]; // as the simulator gives it
-    float input[LANES_OBS_MAX][LANES_MAX]; // as the policy takes it: normalised
-    float sum[LANES_OBS_MAX][LANES_MAX];    // of the observations the policy saw in this episode
-    float square[LANES_OBS_MAX][LANES_MAX]; // of their squares
+    float input[LANES_OBS_MAX][LANES_MAX];            // as the policy takes it: normalised
+    float sum[LANES_OBS_MAX][LANES_MAX];              // of the observations the policy saw in this episode
+    float square[LANES_OBS_MAX][LANES_MAX];           // of their squares
     float continuous[LANES_ACTIONS_MAX][LANES_MAX];
     int32_t discrete[LANES_MAX];
     float episode_return[LANES_MAX];
     int32_t length[LANES_MAX];
-    int32_t done[LANES_MAX];        // the episode has ended or the state is no longer finite
-    int32_t infinite[LANES_MAX];    // a field of the state or the reward is NaN or infinite
-    uint32_t counter1[LANES_MAX];   // words c1 and c2 of the episode's random numbers
+    int32_t done[LANES_MAX];      // the episode has ended or the state is no longer finite
+    int32_t infinite[LANES_MAX];  // a field of the state or the reward is NaN or infinite
+    uint32_t counter1[LANES_MAX]; // words c1 and c2 of the episode's random numbers
     uint32_t counter2[LANES_MAX];
-    uint32_t counter3;              // word c3 of all of them
+    uint32_t counter3; // word c3 of all of them
     uint32_t seed_low, seed_high;
     const KernSim *sim;
     uint32_t *state;  // [word][lanes]
@@ -53,7 +53,7 @@ typedef struct LanesBatch {
     KernSim sim;
     uint32_t seed_low, seed_high;
     KernAutoreset autoreset;
-    int64_t step; // calls of batch_step
+    int64_t step;           // calls of batch_step
     LanesInfinite infinite; // the lowest env of this call
 } LanesBatch;
 

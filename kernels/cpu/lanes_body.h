@@ -1,8 +1,8 @@
-// One simulator over blocks of LANES lanes. Included by kernels/cpu/instance.c, once for each number of lanes, with LANES
-// defined; the macros it is written in are there.
+// One simulator over blocks of LANES lanes. Included by kernels/cpu/instance.c, once for each number of lanes, with
+// LANES defined; the macros it is written in are there.
 //
-// Every loop over lanes must vectorise; tests/kernels/vectorise_test checks the compiler's report. So: no branch, 32-bit
-// flags, constant trip counts, restrict pointers.
+// Every loop over lanes must vectorise; tests/kernels/vectorise_test checks the compiler's report. So: no branch,
+// 32-bit flags, constant trip counts, restrict pointers.
 
 typedef struct BODY(Block) {
     SIM_CAT(SIM_CONST, _STATE)(BLOCK_FIELD)
@@ -12,38 +12,35 @@ typedef struct BODY(ParamBlock) {
     SIM_CAT(SIM_CONST, _PARAMS)(BLOCK_PARAM)
 } BODY(ParamBlock);
 
-SIM_FN STATE BODY(load)(const BODY(Block) *block, int l) {
+SIM_FN STATE BODY(load)(const BODY(Block) * block, int l) {
     STATE s;
-    SIM_CAT(SIM_CONST, _STATE)(BLOCK_LOAD)
-    return s;
+    SIM_CAT(SIM_CONST, _STATE)(BLOCK_LOAD) return s;
 }
 
-SIM_FN void BODY(store)(BODY(Block) *block, int l, STATE s) {
-    SIM_CAT(SIM_CONST, _STATE)(BLOCK_STORE)
-}
+SIM_FN void BODY(store)(BODY(Block) * block, int l, STATE s){SIM_CAT(SIM_CONST, _STATE)(BLOCK_STORE)}
 
-SIM_FN PARAMS BODY(load_params)(const BODY(ParamBlock) *block, int l) {
+SIM_FN PARAMS BODY(load_params)(const BODY(ParamBlock) * block, int l) {
     PARAMS p;
-    SIM_CAT(SIM_CONST, _PARAMS)(PARAM_LOAD)
-    return p;
+    SIM_CAT(SIM_CONST, _PARAMS)(PARAM_LOAD) return p;
 }
 
 // block: [param][lane]
 SIM_FN void BODY(store_params)(uint32_t *block, int l, const PARAMS *p) {
-    for (int k = 0; k < PARAM_WORDS; k++) memcpy(block + k * LANES + l, (const char *)p + 4 * k, 4);
+    for (int k = 0; k < PARAM_WORDS; k++)
+        memcpy(block + k * LANES + l, (const char *)p + 4 * k, 4);
 }
 
 // 1 if a real field of the state, or the reward, is NaN or infinite.
 SIM_FN int32_t BODY(is_infinite)(STATE s, float reward) {
     float finite = reward * 0.0f;
-    SIM_CAT(SIM_CONST, _STATE)(FINITE)
-    return !(finite == 0.0f);
+    SIM_CAT(SIM_CONST, _STATE)(FINITE) return !(finite == 0.0f);
 }
 
 // The parameters as set, or drawn for this episode from the PARAMS counters next to the episode's own.
 SIM_FN PARAMS BODY(draw_params)(const KernSim *sim, SimRng rng) {
     float value[KERN_SIM_PARAMS_MAX];
-    for (int k = 0; k < PARAM_WORDS; k++) value[k] = sim->value[k];
+    for (int k = 0; k < PARAM_WORDS; k++)
+        value[k] = sim->value[k];
     if (sim->any_random) {
         for (int k = 0; k < PARAM_WORDS; k++) {
             if (sim->random[k]) value[k] = sim_lerp(sim_rng_param(rng, (uint32_t)k), sim->low[k], sim->high[k]);
@@ -92,11 +89,13 @@ SIM_FN void BODY(step_lanes)(KernLanes *restrict lanes, BODY(Block) *restrict bl
         SimRng rng = {seed_low,           seed_high,          (uint32_t)(lanes->length[l] + 1) << 8,
                       lanes->counter1[l], lanes->counter2[l], c3};
         float action[ACTIONS_SIZE];
-        for (int k = 0; k < ACTIONS_SIZE; k++) action[k] = lanes->continuous[k][l];
+        for (int k = 0; k < ACTIONS_SIZE; k++)
+            action[k] = lanes->continuous[k][l];
         SimStep out = SIM_CAT(SIM_NAME, _step)(&s, &p, &lanes->discrete[l], action, &rng);
         float obs[OBS];
         SIM_CAT(SIM_NAME, _observe)(&s, &p, obs);
-        for (int k = 0; k < OBS; k++) lanes->obs[k][l] = obs[k];
+        for (int k = 0; k < OBS; k++)
+            lanes->obs[k][l] = obs[k];
         BODY(store)(block, l, s);
         int32_t length = lanes->length[l] + 1;
         int32_t infinite = BODY(is_infinite)(s, out.reward);
@@ -147,7 +146,8 @@ static void BODY(draw_episodes)(const LanesBatch *restrict batch, const uint32_t
         BODY(store)(&fresh->state, l, s);
         float obs[OBS];
         SIM_CAT(SIM_NAME, _observe)(&s, &p, obs);
-        for (int k = 0; k < OBS; k++) fresh->obs[k][l] = obs[k];
+        for (int k = 0; k < OBS; k++)
+            fresh->obs[k][l] = obs[k];
     }
 }
 
@@ -173,14 +173,15 @@ static void BODY(begin_episodes)(LanesBatch *batch, const int64_t *envs, int cou
                 memcpy(params + k * LANES, (const char *)&fresh.params + 4 * (k * LANES + i), 4);
             }
         }
-        for (int k = 0; k < OBS; k++) view->obs[(block * OBS + k) * LANES + lane] = fresh.obs[k][i];
+        for (int k = 0; k < OBS; k++)
+            view->obs[(block * OBS + k) * LANES + lane] = fresh.obs[k][i];
         view->length[envs[i]] = 0;
         view->episode_return[envs[i]] = 0.0f;
     }
 }
 
-// Steps one block; returns the lanes that need the caller's care as a bit mask: episodes that ended, or (NEXT_STEP) envs
-// whose turn it is to be reset.
+// Steps one block; returns the lanes that need the caller's care as a bit mask: episodes that ended, or (NEXT_STEP)
+// envs whose turn it is to be reset.
 SIM_FN uint32_t BODY(batch_step_block)(LanesBatch *batch, int64_t b, PARAMS shared, int any_random, int next_step) {
     const KernBatchView *view = &batch->view;
     BODY(Block) *restrict block = (BODY(Block) *)view->state + b;
@@ -203,15 +204,16 @@ SIM_FN uint32_t BODY(batch_step_block)(LanesBatch *batch, int64_t b, PARAMS shar
         PARAMS p = any_random ? BODY(load_params)(params, l) : shared;
         STATE s = BODY(load)(block, l);
         int32_t n = length[l] + 1;
-        SimRng rng = {seed_low,       seed_high,               (uint32_t)n << 8,
-                      episode[l] - 1, first_env + (uint32_t)l, SIM_RNG_BATCH};
+        SimRng rng = {seed_low, seed_high, (uint32_t)n << 8, episode[l] - 1, first_env + (uint32_t)l, SIM_RNG_BATCH};
         float action[ACTIONS_SIZE] = {0};
-        for (int k = 0; k < ACTIONS; k++) action[k] = continuous[k * LANES + l];
+        for (int k = 0; k < ACTIONS; k++)
+            action[k] = continuous[k * LANES + l];
         SimStep out = SIM_CAT(SIM_NAME, _step)(&s, &p, &discrete[l], action, &rng);
         int32_t resets = next_step ? (terminated[l] | truncated[l]) : 0;
         float o[OBS];
         SIM_CAT(SIM_NAME, _observe)(&s, &p, o);
-        for (int k = 0; k < OBS; k++) obs[k * LANES + l] = o[k];
+        for (int k = 0; k < OBS; k++)
+            obs[k * LANES + l] = o[k];
         BODY(store)(block, l, s);
         int32_t ended = out.terminated & ~resets, cut = (n >= time_limit) & ~resets;
         float earned = resets ? 0.0f : out.reward;
@@ -228,6 +230,8 @@ SIM_FN uint32_t BODY(batch_step_block)(LanesBatch *batch, int64_t b, PARAMS shar
         care_mask |= care[l] << l;
         infinite_mask |= infinite[l] << l;
     }
+    int64_t envs = view->envs - b * LANES;
+    if (envs < LANES) infinite_mask &= (1u << envs) - 1; // nobody resets the padding after the last env
     if (infinite_mask) {
         int lane = __builtin_ctz(infinite_mask);
         lanes_infinite_record(&batch->infinite, batch->sim.spec, (const uint32_t *)block, LANES, lane, b * LANES + lane,

@@ -40,10 +40,12 @@ void ISA_CAT(cpu_update_, ISA)(CpuEs *es, const KernEsStep *step, const float *s
                 noise_group(es->spec.seed, step->generation, (uint32_t)pair, (uint32_t)(first / CPU_NOISE_GROUP + g),
                             noise);
                 float *at = partial + g * CPU_NOISE_GROUP;
-                for (int i = 0; i < CPU_NOISE_GROUP; i++) at[i] = sim_fmaf(weight, noise[i], at[i]);
+                for (int i = 0; i < CPU_NOISE_GROUP; i++)
+                    at[i] = sim_fmaf(weight, noise[i], at[i]);
             }
         }
-        for (int i = 0; i < CPU_UPDATE_TILE; i++) sum[i] = sum[i] + partial[i];
+        for (int i = 0; i < CPU_UPDATE_TILE; i++)
+            sum[i] = sum[i] + partial[i];
     }
     float *restrict params = es->params + first, *restrict m = es->first + first, *restrict v = es->second + first;
     KernEsStep s = *step;

@@ -39,7 +39,8 @@ WIDE_FN Wide wide_fma(Wide a, Wide b, Wide c) {
     return vfmaq_f32(c, a, b);
 #else
     Wide r;
-    for (int k = 0; k < WIDE; k++) r[k] = __builtin_fmaf(a[k], b[k], c[k]);
+    for (int k = 0; k < WIDE; k++)
+        r[k] = __builtin_fmaf(a[k], b[k], c[k]);
     return r;
 #endif
 }

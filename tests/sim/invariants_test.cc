@@ -46,9 +46,7 @@ void hash_float(uint64_t *hash, float x) {
         *hash = (*hash ^ ((bits >> (8 * i)) & 255u)) * 0x100000001b3u;
 }
 
-SimRng episode_rng(uint32_t episode) {
-    return SimRng{1234, 0, 0, episode, 0, SIM_RNG_EPISODE};
-}
+SimRng episode_rng(uint32_t episode) { return SimRng{1234, 0, 0, episode, 0, SIM_RNG_EPISODE}; }
 
 // Steps of uniformly random actions, each episode ended by termination or the time limit; visit(state, obs, step) after
 // each one.

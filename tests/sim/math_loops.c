@@ -2,9 +2,7 @@
 
 #include "sim/sim_math.h"
 
-static inline uint32_t bits(float x) {
-    return x == x ? sim_bits_from_float(x) : 0x7fc00000u;
-}
+static inline uint32_t bits(float x) { return x == x ? sim_bits_from_float(x) : 0x7fc00000u; }
 
 void MATH_LOOPS(const float *x, const float *y, uint32_t *out, int n) {
     const float *restrict px = x, *restrict py = y;
@@ -14,7 +12,8 @@ void MATH_LOOPS(const float *x, const float *y, uint32_t *out, int n) {
         o[i] = bits(a.sin);
         o[i + n] = bits(a.cos);
     }
-    o += 2 * n;
+    o += n;
+    o += n;
     for (int i = 0; i < n; i++)
         o[i] = bits(sim_expf(px[i]));
     o += n;

@@ -22,18 +22,14 @@ double car_distance(const double *next, double goal) {
     return std::min(
         {std::fabs(next[0] - goal), std::fabs(next[1]) + (next[0] < goal ? 1.0 : 0.0), std::fabs(next[0] + 1.2)});
 }
-template <> double threshold_distance<MountainCarState>(const double *next) {
-    return car_distance(next, 0.5);
-}
+template <> double threshold_distance<MountainCarState>(const double *next) { return car_distance(next, 0.5); }
 template <> double threshold_distance<MountainCarContinuousState>(const double *next) {
     return car_distance(next, 0.45);
 }
 template <> double threshold_distance<AcrobotState>(const double *next) {
     return std::fabs(-std::cos(next[0]) - std::cos(next[0] + next[1]) - 1.0);
 }
-template <> double threshold_distance<PendulumState>(const double *) {
-    return 1.0;
-}
+template <> double threshold_distance<PendulumState>(const double *) { return 1.0; }
 
 // Acrobot's angles are wrapped: pi and -pi are the same place.
 template <typename State> double difference(double a, double b, size_t, bool *wrapped) {
@@ -46,12 +42,8 @@ template <> double difference<AcrobotState>(double a, double b, size_t field, bo
 }
 
 // The error of a pendulum's observation is that of its angle, which is never wrapped: it grows with the angle's size.
-template <typename State> double obs_scale(const double *) {
-    return 1.0;
-}
-template <> double obs_scale<PendulumState>(const double *next) {
-    return std::max(1.0, std::fabs(next[0]));
-}
+template <typename State> double obs_scale(const double *) { return 1.0; }
+template <> double obs_scale<PendulumState>(const double *next) { return std::max(1.0, std::fabs(next[0])); }
 
 struct Errors {
     std::vector<double> state, obs, reward; // the first half of them from rollouts

@@ -37,7 +37,7 @@ VECTOR = {
     "cartpole": (6, 300, 30),
     "mountain_car": (4, 420, 150),
     "mountain_car_continuous": (4, 420, 120),
-    "acrobot": (4, 420, 150),
+    "acrobot": (5, 400, 115),  # short enough not to become chaotic
     "pendulum": (4, 260, 60),
 }
 PI = np.pi

@@ -1,0 +1,257 @@
+// What the kernel tests share: a backend for each (threads, isa, lanes), and plain scalar references for whole
+// episodes, written over the simulators' headers, a struct per env and policy_forward(), without lanes, blocks or
+// threads.
+#ifndef SHOAL_TESTS_KERNELS_KERNEL_REFERENCE_H
+#define SHOAL_TESTS_KERNELS_KERNEL_REFERENCE_H
+
+#include <gtest/gtest.h> // before sim.h: its macro R() meets a template parameter of that name
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "host/signals.h"
+#include "kernels/es_math.h"
+#include "kernels/kern.h"
+#include "kernels/policy_math.h"
+#include "sim/sim_list.h"
+
+#define ASSERT_STATUS(expr) ASSERT_EQ(expr, STATUS_OK) << host_message()
+#define EXPECT_STATUS(expr) EXPECT_EQ(expr, STATUS_OK) << host_message()
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool is_sanitized = true;
+#else
+constexpr bool is_sanitized = false;
+#endif
+
+// A fresh seed for each run; a failure's output names it.
+inline uint64_t fresh_seed() {
+    std::random_device device;
+    uint64_t seed = (static_cast<uint64_t>(device()) << 32) | device();
+    const char *forced = std::getenv("SHOAL_TEST_SEED");
+    if (forced != nullptr) seed = std::strtoull(forced, nullptr, 0);
+    std::printf("seed: SHOAL_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
+    return seed;
+}
+
+inline uint32_t bits_of(float x) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, 4);
+    return bits;
+}
+
+// The bits of both, with every NaN the same.
+inline bool same_bits(float a, float b) { return bits_of(a) == bits_of(b) || (std::isnan(a) && std::isnan(b)); }
+
+// ---- backends ------------------------------------------------------------------------------------------------------
+
+struct CpuWay {
+    int threads;
+    const char *isa;
+    int lanes;
+    std::string text() const {
+        return std::to_string(threads) + " threads, " + isa + ", " + std::to_string(lanes) + " lanes";
+    }
+};
+
+class CpuKernels {
+  public:
+    explicit CpuKernels(const CpuWay &way) {
+        status_ = host_pool_create(way.threads, HOST_BIND_NONE, &pool_);
+        KernCpuOptions options = {pool_, way.isa, way.lanes};
+        if (status_ == STATUS_OK) status_ = kern_cpu_open(&options, &backend_);
+    }
+    CpuKernels(const CpuKernels &) = delete;
+    CpuKernels &operator=(const CpuKernels &) = delete;
+    ~CpuKernels() {
+        if (backend_ != nullptr) backend_->ops->close(backend_);
+        host_pool_free(pool_);
+    }
+    Status status() const { return status_; }
+    KernBackend *backend() const { return backend_; }
+    const KernOps *operator->() const { return backend_->ops; }
+
+  private:
+    HostPool *pool_ = nullptr;
+    KernBackend *backend_ = nullptr;
+    Status status_ = STATUS_OK;
+};
+
+inline bool has_isa(const char *isa) { return CpuKernels(CpuWay{1, isa, 1}).status() == STATUS_OK; }
+
+// Every combination that this processor can run.
+inline std::vector<CpuWay> cpu_ways() {
+    std::vector<CpuWay> ways;
+    for (const char *isa : {"baseline", "v3", "v4"}) {
+        if (!has_isa(isa)) {
+            std::printf("not on this processor: %s\n", isa);
+            continue;
+        }
+        for (int threads : {1, 2, 3}) {
+            for (int lanes : {1, 8, 16})
+                ways.push_back(CpuWay{threads, isa, lanes});
+        }
+    }
+    return ways;
+}
+
+// ---- simulators ----------------------------------------------------------------------------------------------------
+
+// A simulator's functions over an untyped state of 4-byte words.
+struct RefSim {
+    size_t state_words, param_words;
+    void (*reset)(uint32_t *state, const float *params, SimRng *rng);
+    SimStep (*step)(uint32_t *state, const float *params, const int32_t *discrete, const float *continuous,
+                    SimRng *rng);
+    void (*observe)(const uint32_t *state, const float *params, float *obs);
+};
+
+#define REF_SIM(name, Name, NAME)                                                                             \
+    inline RefSim ref_sim_##name() {                                                                          \
+        RefSim sim;                                                                                           \
+        sim.state_words = sizeof(Name##State) / 4;                                                            \
+        sim.param_words = sizeof(Name##Params) / 4;                                                           \
+        sim.reset = [](uint32_t *state, const float *params, SimRng *rng) {                                   \
+            Name##State s;                                                                                    \
+            Name##Params p;                                                                                   \
+            std::memset(&s, 0, sizeof s);                                                                     \
+            std::memcpy(&p, params, sizeof p);                                                                \
+            name##_reset(&s, &p, rng);                                                                        \
+            std::memcpy(state, &s, sizeof s);                                                                 \
+        };                                                                                                    \
+        sim.step = [](uint32_t *state, const float *params, const int32_t *discrete, const float *continuous, \
+                      SimRng *rng) {                                                                          \
+            Name##State s;                                                                                    \
+            Name##Params p;                                                                                   \
+            std::memcpy(&s, state, sizeof s);                                                                 \
+            std::memcpy(&p, params, sizeof p);                                                                \
+            SimStep out = name##_step(&s, &p, discrete, continuous, rng);                                     \
+            std::memcpy(state, &s, sizeof s);                                                                 \
+            return out;                                                                                       \
+        };                                                                                                    \
+        sim.observe = [](const uint32_t *state, const float *params, float *obs) {                            \
+            Name##State s;                                                                                    \
+            Name##Params p;                                                                                   \
+            std::memcpy(&s, state, sizeof s);                                                                 \
+            std::memcpy(&p, params, sizeof p);                                                                \
+            name##_observe(&s, &p, obs);                                                                      \
+        };                                                                                                    \
+        return sim;                                                                                           \
+    }
+SIM_LIST(REF_SIM)
+
+inline RefSim ref_sim(const SimSpec *spec) {
+#define REF_SIM_FIND(sim, Name, NAME) \
+    if (std::string(spec->name) == #sim) return ref_sim_##sim();
+    SIM_LIST(REF_SIM_FIND)
+    ADD_FAILURE() << "no simulator " << spec->name;
+    return ref_sim_cartpole();
+}
+
+// The parameters of one episode: as set, or drawn by the PARAMS counters (sim/sim_rng.h) next to the episode's own.
+inline std::vector<float> ref_params(const KernSim &sim, const SimRng &rng) {
+    std::vector<float> params(sim.value, sim.value + sim.spec->param_count);
+    for (size_t k = 0; k < params.size(); k++) {
+        if (!sim.any_random || !sim.random[k]) continue;
+        SimWords4 w =
+            sim_philox(0x80000000u | static_cast<uint32_t>(k), rng.c1, rng.c2, rng.c3, rng.seed_low, rng.seed_high);
+        float u = static_cast<float>(w.x0 >> 8) / 16777216.0f;
+        params[k] = sim.low[k] + (sim.high[k] - sim.low[k]) * u;
+    }
+    return params;
+}
+
+// The first real field of a state that is NaN or infinite; "" if there is none.
+inline std::string ref_infinite_field(const SimSpec *spec, const uint32_t *state) {
+    for (int w = 0; w < spec->state_words; w++) {
+        float x;
+        std::memcpy(&x, state + w, 4);
+        if (spec->state[w].is_real && !std::isfinite(x)) return spec->state[w].name;
+    }
+    return "";
+}
+
+// ---- evaluation ----------------------------------------------------------------------------------------------------
+
+struct RefEpisode {
+    KernEpisode result = {0.0f, 0};
+    std::vector<float> sum, square;
+    std::string infinite; // the field at fault, "" if all stayed finite
+};
+
+inline void ref_act(const PolicyShape &shape, const float *params, const KernNormalizer &normalizer,
+                    const std::vector<float> &obs, int32_t *discrete, float *continuous) {
+    std::vector<float> input(obs.size());
+    float outputs[POLICY_OUTPUTS_MAX];
+    for (size_t k = 0; k < obs.size(); k++)
+        input[k] = policy_normalize(obs[k], normalizer.mean[k], normalizer.scale[k]);
+    policy_forward(&shape, params, input.data(), outputs);
+    int32_t count = shape.size[shape.layers];
+    if (shape.discrete) {
+        *discrete = policy_argmax(outputs, count);
+        return;
+    }
+    for (int32_t k = 0; k < count; k++)
+        continuous[k] = policy_bounded(outputs[k], shape.action_low, shape.action_high);
+}
+
+// One whole episode, in plain order.
+inline RefEpisode ref_episode(const KernSim &sim, const PolicyShape &shape, const float *params,
+                              const KernNormalizer &normalizer, SimRng rng) {
+    RefSim ref = ref_sim(sim.spec);
+    size_t obs_count = static_cast<size_t>(sim.spec->obs);
+    RefEpisode episode;
+    episode.sum.assign(obs_count, 0.0f);
+    episode.square.assign(obs_count, 0.0f);
+    std::vector<float> p = ref_params(sim, rng), obs(obs_count);
+    std::vector<uint32_t> state(ref.state_words);
+    SimRng drawing = rng;
+    ref.reset(state.data(), p.data(), &drawing);
+    ref.observe(state.data(), p.data(), obs.data());
+    for (bool done = false; !done;) {
+        for (size_t k = 0; k < obs_count; k++) {
+            episode.sum[k] = episode.sum[k] + obs[k];
+            episode.square[k] = std::fma(obs[k], obs[k], episode.square[k]);
+        }
+        int32_t discrete = 0;
+        float continuous[POLICY_OUTPUTS_MAX] = {0};
+        ref_act(shape, params, normalizer, obs, &discrete, continuous);
+        drawing = rng;
+        drawing.c0 = static_cast<uint32_t>(++episode.result.length) << 8;
+        SimStep out = ref.step(state.data(), p.data(), &discrete, continuous, &drawing);
+        ref.observe(state.data(), p.data(), obs.data());
+        episode.result.episode_return = episode.result.episode_return + out.reward;
+        episode.infinite = ref_infinite_field(sim.spec, state.data());
+        if (episode.infinite.empty() && !std::isfinite(out.reward)) episode.infinite = "the reward";
+        done = out.terminated || episode.result.length >= sim.time_limit || !episode.infinite.empty();
+    }
+    return episode;
+}
+
+// Noise for one parameter of a pair, straight from the table in sim/sim_rng.h.
+inline float ref_noise(uint64_t seed, uint32_t generation, uint32_t pair, uint32_t i) {
+    uint32_t block = i / 64 * 16 + i % 16, word = i / 16 % 4;
+    SimNormal4 n = sim_normal4_from(sim_philox(block, pair, 0, 0x10000000u | generation, static_cast<uint32_t>(seed),
+                                               static_cast<uint32_t>(seed >> 32)));
+    return word == 0 ? n.x0 : word == 1 ? n.x1 : word == 2 ? n.x2 : n.x3;
+}
+
+// A member's parameters.
+inline std::vector<float> ref_member(const std::vector<float> &params, uint64_t seed, uint32_t generation, float sigma,
+                                     int32_t member) {
+    std::vector<float> out(params);
+    if (sigma == 0.0f) return out;
+    float signed_sigma = member % 2 == 0 ? sigma : -sigma;
+    for (size_t i = 0; i < out.size(); i++) {
+        float noise = ref_noise(seed, generation, static_cast<uint32_t>(member / 2), static_cast<uint32_t>(i));
+        out[i] = std::fma(signed_sigma, noise, params[i]);
+    }
+    return out;
+}
+
+#endif

@@ -1,0 +1,205 @@
+// The policy's reference implementation against plain double arithmetic, its shapes, its initialisation and its
+// actions.
+#include "kernel_reference.h"
+
+namespace {
+
+std::vector<double> forward_double(const PolicyShape &shape, const std::vector<float> &params,
+                                   const std::vector<float> &obs) {
+    std::vector<double> x(obs.begin(), obs.end());
+    const float *w = params.data();
+    for (int layer = 0; layer < shape.layers; layer++) {
+        size_t in = static_cast<size_t>(shape.size[layer]), out = static_cast<size_t>(shape.size[layer + 1]);
+        std::vector<double> y(out);
+        for (size_t o = 0; o < out; o++) {
+            y[o] = static_cast<double>(w[in * out + o]);
+            for (size_t i = 0; i < in; i++)
+                y[o] += static_cast<double>(w[i * out + o]) * x[i];
+            if (layer + 1 == shape.layers) continue;
+            y[o] = shape.activation == POLICY_TANH ? std::tanh(y[o]) : std::max(y[o], 0.0);
+        }
+        w += (in + 1) * out;
+        x = y;
+    }
+    return x;
+}
+
+const std::vector<std::vector<int32_t>> hidden_shapes = {{},       {1},       {8},         {15},        {16},
+                                                         {17},     {33},      {16, 16},    {100, 20},   {64, 64},
+                                                         {7, 200}, {3, 3, 3}, {20, 5, 40}, {1024, 2, 9}};
+
+TEST(Policy, ForwardMatchesDouble) {
+    std::mt19937_64 random(fresh_seed());
+    std::normal_distribution<float> normal;
+    for (int s = 0; s < sim_spec_count(); s++) {
+        for (const auto &hidden : hidden_shapes) {
+            for (PolicyActivation activation : {POLICY_TANH, POLICY_RELU}) {
+                PolicyShape shape;
+                ASSERT_STATUS(
+                    policy_shape(&shape, sim_spec_at(s), hidden.data(), static_cast<int>(hidden.size()), activation));
+                std::vector<float> params(static_cast<size_t>(shape.params)), obs(static_cast<size_t>(shape.size[0]));
+                for (int layer = 0; layer < shape.layers; layer++) {
+                    float deviation = 1.0f / std::sqrt(static_cast<float>(shape.size[layer]));
+                    for (int32_t i = policy_layer_offset(&shape, layer); i < policy_layer_offset(&shape, layer + 1);
+                         i++)
+                        params[static_cast<size_t>(i)] = deviation * normal(random);
+                }
+                for (float &x : obs)
+                    x = normal(random);
+                float outputs[POLICY_OUTPUTS_MAX];
+                policy_forward(&shape, params.data(), obs.data(), outputs);
+                std::vector<double> want = forward_double(shape, params, obs);
+                for (size_t k = 0; k < want.size(); k++) {
+                    // Measured: up to 3e-6 with 1,024 units.
+                    EXPECT_NEAR(static_cast<double>(outputs[k]), want[k], 1e-5 * std::max(1.0, std::fabs(want[k])))
+                        << sim_spec_at(s)->name << ", " << hidden.size() << " hidden, output " << k;
+                }
+            }
+        }
+    }
+}
+
+// The order that kernels/policy.h defines, on sums where another order gives other bits.
+TEST(Policy, OrderOfSums) {
+    SimSpec sim = *sim_spec_find("cartpole");
+    sim.obs = 40;
+    std::mt19937_64 random(fresh_seed());
+    std::normal_distribution<float> normal;
+    for (int outputs : {1, 3, 15, 16}) {
+        sim.discrete = outputs;
+        PolicyShape shape;
+        ASSERT_STATUS(policy_shape(&shape, &sim, nullptr, 0, POLICY_TANH));
+        std::vector<float> params(static_cast<size_t>(shape.params)), obs(40);
+        for (float &x : params)
+            x = normal(random) * 100.0f;
+        for (float &x : obs)
+            x = normal(random);
+        float got[POLICY_OUTPUTS_MAX];
+        policy_forward(&shape, params.data(), obs.data(), got);
+        for (int o = 0; o < outputs; o++) {
+            auto weight = [&](int i) { return params[static_cast<size_t>(i * outputs + o)]; };
+            float want = weight(40); // the bias
+            if (outputs >= 16) {
+                for (int i = 0; i < 40; i++)
+                    want = std::fma(weight(i), obs[static_cast<size_t>(i)], want);
+            } else {
+                float p[16];
+                for (int k = 0; k < 16; k++) {
+                    p[k] = 0.0f;
+                    for (int i = k; i < 40; i += 16)
+                        p[k] = std::fma(weight(i), obs[static_cast<size_t>(i)], p[k]);
+                }
+                float sum = (((p[0] + p[8]) + (p[4] + p[12])) + ((p[2] + p[10]) + (p[6] + p[14]))) +
+                            (((p[1] + p[9]) + (p[5] + p[13])) + ((p[3] + p[11]) + (p[7] + p[15])));
+                want = sum + want;
+            }
+            EXPECT_EQ(bits_of(got[o]), bits_of(want)) << outputs << " outputs, output " << o;
+        }
+    }
+}
+
+TEST(Policy, ShapeOfEachSimulator) {
+    const int32_t hidden[] = {64, 32};
+    for (int s = 0; s < sim_spec_count(); s++) {
+        const SimSpec *sim = sim_spec_at(s);
+        PolicyShape shape;
+        ASSERT_STATUS(policy_shape(&shape, sim, hidden, 2, POLICY_RELU));
+        int outputs = sim->discrete > 0 ? sim->discrete : sim->continuous;
+        EXPECT_EQ(shape.layers, 3);
+        EXPECT_EQ(shape.size[0], sim->obs);
+        EXPECT_EQ(shape.size[1], 64);
+        EXPECT_EQ(shape.size[2], 32);
+        EXPECT_EQ(shape.size[3], outputs);
+        EXPECT_EQ(shape.params, sim->obs * 64 + 64 + 64 * 32 + 32 + 32 * outputs + outputs);
+        EXPECT_EQ(policy_layer_offset(&shape, 1), sim->obs * 64 + 64);
+        EXPECT_EQ(shape.discrete, sim->discrete > 0 ? 1 : 0);
+        EXPECT_EQ(shape.action_low, sim->action_low);
+        EXPECT_EQ(shape.action_high, sim->action_high);
+        EXPECT_EQ(shape.activation, POLICY_RELU);
+    }
+}
+
+TEST(Policy, ShapeErrors) {
+    const SimSpec *sim = sim_spec_find("cartpole");
+    PolicyShape shape;
+    int32_t hidden[9] = {8, 8, 8, 8, 8, 8, 8, 8, 8};
+    EXPECT_STATUS(policy_shape(&shape, sim, hidden, 8, POLICY_TANH));
+    EXPECT_EQ(policy_shape(&shape, sim, hidden, 9, POLICY_TANH), STATUS_USAGE);
+    EXPECT_NE(std::string(host_message()).find("9 hidden layers"), std::string::npos) << host_message();
+    for (int32_t bad : {0, -1, 1025, INT32_MAX, INT32_MIN}) {
+        hidden[1] = bad;
+        EXPECT_EQ(policy_shape(&shape, sim, hidden, 2, POLICY_TANH), STATUS_USAGE) << bad;
+        EXPECT_NE(std::string(host_message()).find(std::to_string(bad)), std::string::npos) << host_message();
+    }
+    hidden[1] = POLICY_WIDTH_MAX;
+    EXPECT_STATUS(policy_shape(&shape, sim, hidden, 2, POLICY_TANH));
+}
+
+TEST(Policy, InitialParameters) {
+    const SimSpec *sim = sim_spec_find("acrobot");
+    const int32_t hidden[] = {256, 128};
+    PolicyShape shape;
+    ASSERT_STATUS(policy_shape(&shape, sim, hidden, 2, POLICY_TANH));
+    std::vector<float> params(static_cast<size_t>(shape.params)), again(params), other(params);
+    uint64_t seed = fresh_seed();
+    policy_init(&shape, seed, params.data());
+    policy_init(&shape, seed, again.data());
+    policy_init(&shape, seed ^ (1ull << 40), other.data());
+    EXPECT_EQ(params, again);
+    EXPECT_NE(params, other) << "the seed's high word counts";
+    for (int layer = 0; layer < shape.layers; layer++) {
+        int in = shape.size[layer], out = shape.size[layer + 1], first = policy_layer_offset(&shape, layer);
+        double sum = 0, square = 0, n = in * out;
+        double deviation = (layer == 2 ? 0.01 : 1.0) / std::sqrt(in);
+        for (int i = 0; i < in * out; i++) {
+            double x = static_cast<double>(params[static_cast<size_t>(first + i)]) / deviation;
+            sum += x;
+            square += x * x;
+        }
+        // Five standard errors of a mean and of a variance.
+        EXPECT_NEAR(sum / n, 0.0, 5 / std::sqrt(n)) << "layer " << layer;
+        EXPECT_NEAR(square / n, 1.0, 5 * std::sqrt(2 / n)) << "layer " << layer;
+        for (int i = in * out; i < (in + 1) * out; i++)
+            EXPECT_EQ(bits_of(params[static_cast<size_t>(first + i)]), 0u) << "layer " << layer << ", a bias";
+    }
+}
+
+TEST(Policy, ArgmaxTakesTheFirstOfEquals) {
+    const float nan = std::nanf(""), inf = INFINITY;
+    auto best = [](std::vector<float> x) { return policy_argmax(x.data(), static_cast<int>(x.size())); };
+    EXPECT_EQ(best({3}), 0);
+    EXPECT_EQ(best({1, 2, 3}), 2);
+    EXPECT_EQ(best({1, 3, 3}), 1);
+    EXPECT_EQ(best({2, 2, 2}), 0);
+    EXPECT_EQ(best({0.0f, -0.0f}), 0);
+    EXPECT_EQ(best({-0.0f, 0.0f}), 0);
+    EXPECT_EQ(best({-inf, -inf}), 0);
+    EXPECT_EQ(best({-inf, 0, inf, inf}), 2);
+    EXPECT_EQ(best({1, nan, 2}), 2) << "a NaN is never larger";
+    EXPECT_EQ(best({2, nan, 1}), 0);
+    EXPECT_EQ(best({nan, nan, nan}), 0);
+    EXPECT_EQ(best({nan, 5, 6}), 0) << "nothing is larger than a NaN";
+}
+
+TEST(Policy, ActionsAndInputsStayInBounds) {
+    for (float y : {-INFINITY, -1e9f, -1.0f, -0.1f, 0.0f, 0.3f, 2.0f, 1e9f, INFINITY}) {
+        float a = policy_bounded(y, -2.0f, 3.0f);
+        EXPECT_GE(a, -2.0f);
+        EXPECT_LE(a, 3.0f);
+        EXPECT_NEAR(static_cast<double>(a), 0.5 + 2.5 * std::tanh(static_cast<double>(y)), 2e-6);
+    }
+    EXPECT_EQ(policy_bounded(INFINITY, -2.0f, 3.0f), 3.0f);
+    EXPECT_EQ(policy_bounded(-INFINITY, -2.0f, 3.0f), -2.0f);
+    EXPECT_TRUE(std::isnan(policy_bounded(std::nanf(""), -2.0f, 3.0f)));
+
+    EXPECT_EQ(policy_normalize(4.0f, 1.0f, 0.5f), 1.5f);
+    EXPECT_EQ(policy_normalize(1e30f, 1.0f, 0.5f), POLICY_CLIP);
+    EXPECT_EQ(policy_normalize(-1e30f, 1.0f, 0.5f), -POLICY_CLIP);
+    EXPECT_TRUE(std::isnan(policy_normalize(std::nanf(""), 1.0f, 0.5f)));
+
+    EXPECT_EQ(bits_of(policy_activate(-3.0f, POLICY_RELU)), 0u);
+    EXPECT_EQ(policy_activate(3.0f, POLICY_RELU), 3.0f);
+    EXPECT_NEAR(policy_activate(0.5f, POLICY_TANH), 0.46211716f, 1e-7f);
+}
+
+} // namespace
