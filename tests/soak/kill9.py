@@ -66,7 +66,7 @@ def main():
     figures = dict.fromkeys(["kills", "before config.json", "before a checkpoint", "with a torn file"], 0)
     runs = failures = 0
     while figures["kills"] < KILLS:
-        folder = Path(tempfile.mkdtemp(prefix="shoal-kill9-")  # a disk: its syncs make the moments that count longer)
+        folder = Path(tempfile.mkdtemp(prefix="shoal-kill9-"))  # on a disk, whose syncs make the critical moments longer
         good = one_run(folder, SIMULATORS[runs % len(SIMULATORS)], runs + 1, draw, figures)
         runs += 1
         failures += not good
