@@ -65,17 +65,17 @@ class Signals(EsrunTest):
         return stopped_at
 
     def test_in_the_first_generation(self):
-        changes = {"generations": 2, "episodes": 600 if harness.SANITIZED else 6000, "test_episodes": 8}
+        changes = {"generations": 2, "episodes": 200 if harness.SANITIZED else 2000, "test_episodes": 8}
         at = self.stopped_in_phase("first", changes, lambda out: (out / "metrics.csv").exists())
         self.assertEqual(0, at)
 
     def test_in_a_test(self):
-        changes = {"generations": 3, "episodes": 1, "test_every": 2, "test_episodes": 20000 if harness.SANITIZED else 200000}
+        changes = {"generations": 3, "episodes": 1, "test_every": 2, "test_episodes": 5000 if harness.SANITIZED else 50000}
         at = self.stopped_in_phase("test", changes, lambda out: (out / "metrics.csv").exists() and len(rows(out)) >= 1)
         self.assertIn(at, [1, 2])
 
     def test_in_the_final_test(self):
-        changes = {"generations": 3, "test_every": 1000, "test_episodes": 20000 if harness.SANITIZED else 200000}
+        changes = {"generations": 3, "test_every": 1000, "test_episodes": 5000 if harness.SANITIZED else 50000}
         last = "checkpoint/gen-00000003.safetensors"
         self.assertEqual(3, self.stopped_in_phase("final", changes, lambda out: (out / last).exists()))
 
