@@ -98,6 +98,10 @@ static Status load_from(Es *es, const HostCheckpoint *file, const char *path) {
     loaded.second = vectors + 2 * params;
     EsScalars scalars;
     Status status = read_tensors(&loaded, &scalars, file, path);
+    // What can fail comes first.
+    if (status == STATUS_OK) {
+        status = es->backend->ops->es_write(es->kern, loaded.params, loaded.first, loaded.second);
+    }
     if (status == STATUS_OK) {
         memcpy(es->params, loaded.params, params * sizeof *vectors);
         memcpy(es->first, loaded.first, params * sizeof *vectors);
@@ -107,7 +111,6 @@ static Status load_from(Es *es, const HostCheckpoint *file, const char *path) {
         es->env_steps = scalars.progress[1];
         es->train_s = scalars.train_s;
         es_derive_schedule(es);
-        status = es->backend->ops->es_write(es->kern, es->params, es->first, es->second);
     }
     free(vectors);
     return status;
