@@ -90,7 +90,7 @@ extern const struct CpuIsaOps cpu_ops_baseline;
 extern const struct CpuIsaOps cpu_ops_v3, cpu_ops_v4;
 #endif
 
-// kernels/cpu/batch.c and kernels/cpu/es.c: the entries of KernOps.
+// kernels/cpu/batch.c and kernels/cpu/population.c: the entries of KernOps.
 Status cpu_batch_plan(KernBackend *backend, const KernBatchSpec *spec, HostPlan *plan);
 Status cpu_batch_open(KernBackend *backend, const KernBatchSpec *spec, KernBatch **batch);
 void cpu_batch_close(KernBatch *batch);

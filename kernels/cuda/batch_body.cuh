@@ -1,5 +1,5 @@
 // Reset and step of a batch of one simulator: one thread an env, its state in registers during a step. Included by
-// kernels/cuda/batch.cu for each simulator. The semantics are those of kernels/cpu/lanes_body.h.
+// kernels/cuda/batch.cu for each simulator. The semantics are those of kernels/cpu/lanes_body.inc.
 
 #include "kernels/cuda/fields.cuh"
 

@@ -1,7 +1,7 @@
 // Whole episodes of one simulator: a block works on one (member, episode) at a time, all its threads on the policy and
 // thread 0 on the simulator, and takes the next when it is done. A launch makes `steps` steps in each block; what is
 // under way is kept in the block's slot, and the weights, which a launch loses with its shared memory, are made anew.
-// Included by kernels/cuda/evaluate.cu for each simulator. The semantics are those of kernels/cpu/lanes_body.h.
+// Included by kernels/cuda/evaluate.cu for each simulator. The semantics are those of kernels/cpu/lanes_body.inc.
 
 #include "kernels/cuda/fields.cuh"
 
