@@ -95,8 +95,9 @@ static Status check_given(const EsRun *run) {
         if (may_change(option->name, resume)) continue;
         char name[64];
         snprintf(name, sizeof name, "%s", option->name);
-        for (char *c = name; *c != '\0'; c++)
-            *c = *c == '_' ? '-' : *c;
+        for (char *c = name; *c != '\0'; c++) {
+            if (*c == '_') *c = '-';
+        }
         return host_fail(STATUS_USAGE, "--%s cannot be changed with %s: it is the run's", name, command);
     }
     return STATUS_OK;
@@ -171,6 +172,7 @@ static Status open_device(EsRun *run) {
     }
     if (run->backend == NULL) TRY(open_cpu(run));
     if (reason[0] != '\0' && !run->values.quiet) fprintf(stderr, "esrun: on the CPU: %s\n", reason);
+    if (run->backend == NULL) return host_fail(STATUS_DEVICE, "no device was opened"); // no open function does that
     run->backend->ops->describe(run->backend, run->device, sizeof run->device);
     return STATUS_OK;
 }
@@ -237,7 +239,7 @@ static Status train(EsRun *run) {
     return STATUS_OK;
 }
 
-static bool is_stopped(const EsRun *run) { return strcmp(run->outcome, "stopped") == 0; }
+static bool is_stopped(const EsRun *run) { return run->outcome != NULL && strcmp(run->outcome, "stopped") == 0; }
 
 static Status final_test(EsRun *run) {
     TRY(es_test(&run->es, ES_TEST_FINAL, (int32_t)run->values.test_episodes, &run->test));
