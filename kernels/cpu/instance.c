@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/wide.h"
 #include SIM_HEADER
 
 // BODY(step): cartpole_v4_16_step. The arguments are expanded before they are joined.
