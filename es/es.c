@@ -112,7 +112,7 @@ static void fold_observations(Es *es) {
 }
 
 static void fold_fitness(Es *es, EsReport *report) {
-    double sum = 0.0, low = INFINITY, high = -INFINITY;
+    double sum = 0.0, low = (double)INFINITY, high = -low;
     int64_t steps = 0;
     for (int32_t m = 0; m < es->spec.members; m++) {
         double total = 0.0;
