@@ -31,6 +31,7 @@
 
 _Static_assert(OBS <= LANES_OBS_MAX, "raise LANES_OBS_MAX");
 _Static_assert(ACTIONS <= LANES_ACTIONS_MAX, "raise LANES_ACTIONS_MAX");
+_Static_assert(SIM_CAT(SIM_CONST, _DISCRETE) <= POLICY_OUTPUTS_MAX, "raise POLICY_OUTPUTS_MAX");
 _Static_assert(sizeof(PARAMS) / 4 <= KERN_SIM_PARAMS_MAX, "raise KERN_SIM_PARAMS_MAX");
 
 #define LANES 1
