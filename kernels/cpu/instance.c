@@ -16,7 +16,7 @@
 #define PARAMS                 SIM_CAT(SIM_TYPE, Params)
 #define OBS                    SIM_CAT(SIM_CONST, _OBS)
 #define ACTIONS                SIM_CAT(SIM_CONST, _CONTINUOUS)
-#define ACTIONS_SIZE           (ACTIONS > 0 ? ACTIONS : 1)
+#define ACTIONS_SIZE           (ACTIONS + (ACTIONS == 0)) // no empty array
 #define STATE_WORDS            ((int)(sizeof(STATE) / 4))
 #define PARAM_WORDS            ((int)(sizeof(PARAMS) / 4))
 
