@@ -73,9 +73,9 @@ step_scalar(void *context) {
     }
 }
 
-static Batch open_batch(HostPool *pool, const char *isa) {
+static Batch open_batch(HostPool *pool) {
     Batch b = {0};
-    KernCpuOptions options = {pool, isa, 0};
+    KernCpuOptions options = {pool, "auto", 0};
     KernBatchSpec spec = {.envs = ENVS, .seed = 1, .autoreset = KERN_AUTORESET_SAME_STEP};
     kern_sim_default(&spec.sim, sim_spec_find("cartpole"));
     perf_check(kern_cpu_open(&options, &b.backend));
@@ -98,7 +98,7 @@ int main(void) {
     memcpy(&params, sim.value, sizeof params);
     for (uint32_t i = 0; i < ENVS; i++)
         begin_episode(&scalar[i], i);
-    Batch batch = open_batch(pool, "auto");
+    Batch batch = open_batch(pool);
     double steps = (double)ENVS * STEPS * 1e-6;
     PerfCase cases[] = {
         {.name = "cartpole batch", .unit = "Mstep/s", .work = steps, .run = step_batch, .context = &batch},
