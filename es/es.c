@@ -95,11 +95,18 @@ static void normalizer_of(const Es *es, KernNormalizer *out) {
     }
 }
 
-// Takes in a generation's observations, by (member, episode).
-static void fold_observations(Es *es) {
-    if (es->sums == NULL) return;
+// Takes in a generation's observations, by (member, episode). On failure nothing has been taken in.
+static Status fold_observations(Es *es) {
+    if (es->sums == NULL) return STATUS_OK;
     int obs = es->spec.policy.size[0];
     int64_t episodes = (int64_t)es->spec.members * es->spec.episodes;
+    for (int64_t i = 0; i < episodes * 2 * obs; i++) {
+        if (isfinite(es->sums[i])) continue;
+        return host_fail(STATUS_NUMERIC,
+                         "%s: member %lld, episode %lld: observation %lld is too large to be normalised",
+                         es->config.env, (long long)(i / (2 * obs) / es->spec.episodes),
+                         (long long)(i / (2 * obs) % es->spec.episodes), (long long)(i % obs));
+    }
     EsNormalizer *n = &es->normalizer;
     for (int64_t i = 0; i < episodes; i++) {
         const float *sums = es->sums + i * 2 * obs;
@@ -109,6 +116,7 @@ static void fold_observations(Es *es) {
             n->square[k] += (double)sums[obs + k];
         }
     }
+    return STATUS_OK;
 }
 
 // A sum of finite rewards may still overflow. What would follow from that (ranks, a target that is held) is not to be
@@ -174,8 +182,8 @@ Status es_generation(Es *es, EsReport *report) {
         .epsilon = 1e-8f,
         .weight_decay = (float)es->config.weight_decay,
     };
+    TRY(fold_observations(es));
     TRY(ops->es_update(es->kern, &step, es->shaped));
-    fold_observations(es);
     TRY(ops->es_read(es->kern, es->params, es->first, es->second));
     report->sigma = es->sigma;
     report->lr = es->lr;

@@ -126,6 +126,10 @@ static Status read_settings(EsRun *run, int argc, char **argv) {
                          run->args.positional[1]);
     }
     if (run->values.list) return STATUS_OK;
+    if (run->values.lanes != 0 && run->values.lanes != 1 && run->values.lanes != 8 && run->values.lanes != 16) {
+        return host_fail(STATUS_USAGE, "--lanes %lld: 1, 8 or 16 (0: the instruction set's own)",
+                         (long long)run->values.lanes);
+    }
     if (strcmp(run->values.threads, "auto") != 0) {
         int64_t threads = 0;
         TRY(host_parse_int("--threads", run->values.threads, 1, HOST_THREADS_MAX, "threads, or auto", &threads));

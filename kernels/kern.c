@@ -44,6 +44,7 @@ Status kern_sim_set(KernSim *sim, const char *text) {
     int param = 0;
     const char *value = "";
     TRY(find_param(sim, "--set", text, &param, &value));
+    sim->random[param] = false;
     return parse_value(text, value, &sim->value[param]);
 }
 

@@ -37,10 +37,14 @@ static const CpuIsa isas[] = {
 static int isa_is_supported(const char *name) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
+#if defined(__clang__) // clang 14 knows no levels; a processor that has these has all of the level
     int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
     int v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512cd");
+#else
+    int v3 = __builtin_cpu_supports("x86-64-v3"), v4 = __builtin_cpu_supports("x86-64-v4");
+#endif
     if (strcmp(name, "v3") == 0) return v3;
     if (strcmp(name, "v4") == 0) return v4;
 #endif

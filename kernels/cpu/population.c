@@ -189,6 +189,7 @@ static int compare_fitness(const void *a, const void *b) {
 }
 
 Status cpu_es_shape(KernEs *base, const float *fitness, float *shaped) {
+    HOST_TRACE_SCOPE(LEARNING, "es shape");
     CpuEs *es = (CpuEs *)base;
     int32_t n = es->spec.members;
     CpuRanked *ranked = es->ranked;
