@@ -73,7 +73,7 @@ static void begin_episode(Thread *t, Gang *gang, int slot, int lane) {
     gang->lanes->counter3 = job->purpose | job->generation;
     s->next++;
     s->running++;
-    t->es->sim->start(gang->lanes, lane);
+    t->sim->start(gang->lanes, lane);
 }
 
 // Gives an idle slot its next task, if there is one.
@@ -186,7 +186,7 @@ WIDE_FN void forward_group(Thread *t, Gang *gang, const Group *group, int n, int
         stride = 1;
     }
     for (int s = 0; s < n; s++)
-        gang_act(gang, shape, group->lane[s], g.y[s]);
+        gang_act(t, gang, group->lane[s], g.y[s]);
 }
 
 static void forward(Thread *t, Gang *gang) {
@@ -220,7 +220,7 @@ static void record_episode(Thread *t, const Gang *gang, int lane, int32_t member
             sums[k] = lanes->sum[k][lane], sums[obs + k] = lanes->square[k][lane];
     }
     if (lanes->infinite[lane]) {
-        lanes_infinite_record(&e->infinite, t->es->spec.sim.spec, lanes->state, t->es->sim->lanes, lane, at,
+        lanes_infinite_record(&e->infinite, t->es->spec.sim.spec, lanes->state, t->sim->lanes, lane, at,
                               lanes->length[lane]);
     }
 }
@@ -245,7 +245,16 @@ static void turn_over(Thread *t, Gang *gang) {
 
 static void step_gang(Thread *t, Gang *gang) {
     forward(t, gang);
-    t->es->sim->step(gang->lanes);
+    t->sim->step(gang->lanes);
+}
+
+// The narrowest blocks that hold the lanes in use: one lane costs its simulator less as scalars than as a vector.
+static const LanesOps *choose_sim(const CpuEs *es, int32_t episodes, int slots) {
+    int lanes = es->sim->lanes / slots < episodes ? es->sim->lanes : slots * episodes;
+    int at = 0;
+    while (es->sims[at]->lanes < lanes)
+        at++;
+    return es->sims[at];
 }
 
 // Several slots only where they have more lanes than a member has episodes.
@@ -260,7 +269,8 @@ static void evaluate(CpuEvaluation *evaluation, int worker) {
     CpuEs *es = evaluation->es;
     Thread t = {.evaluation = evaluation, .es = es, .scratch = &es->scratch[worker], .noise_pair = -1};
     t.slots = choose_slots(es, evaluation->job->episodes);
-    t.lanes_per_slot = es->sim->lanes / t.slots;
+    t.sim = choose_sim(es, evaluation->job->episodes, t.slots);
+    t.lanes_per_slot = t.sim->lanes / t.slots;
     t.normalizer = *evaluation->normalizer;
     for (int g = 0; g < CPU_GANGS; g++) {
         Gang *gang = &t.gang[g];

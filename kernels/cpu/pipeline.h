@@ -68,14 +68,14 @@ WIDE_FN void strand_act(const Pipeline *p, const Strand *s) {
     _Alignas(64) float outputs[POLICY_NARROW];
     DenseGroup g = {.w = {s->w[2]}, .x = {s->hidden[1]}, .y = {outputs}};
     dense_narrow(&g, 1, p->pad[1], p->outputs);
-    gang_act(s->gang, p->shape, s->lane, outputs);
+    gang_act(p->t, s->gang, s->lane, outputs);
 }
 
 WIDE_FN void strand_finish(const Pipeline *p, const Strand *s) {
     strand_activate(p, s, 1, 0);
     strand_activate(p, s, 1, 1);
     strand_act(p, s);
-    p->t->es->sim->step(s->gang->lanes);
+    p->t->sim->step(s->gang->lanes);
 }
 
 // `a` has the sums of its second layer, `b` the activations of its first: takes `a` there too, and `b` to its sums.
@@ -88,7 +88,7 @@ WIDE_FN int32_t pipeline_half(const Pipeline *p, const Strand *a, const Strand *
     strand_part(p, b, 2);
     strand_act(p, a);
     strand_part(p, b, 3);
-    p->t->es->sim->step(a->gang->lanes);
+    p->t->sim->step(a->gang->lanes);
     strand_part(p, b, 4);
     int32_t done = a->gang->lanes->done[a->lane];
     if (!done) strand_begin(p, a);
