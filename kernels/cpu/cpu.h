@@ -51,7 +51,7 @@ typedef struct CpuScratch {
 typedef struct CpuEs {
     KernEs base;
     KernEsSpec spec;
-    const LanesOps *sim;        // of the backend's number of lanes
+    const LanesOps *sim;         // of the backend's number of lanes
     const LanesOps *const *sims; // [1, 8, 16 lanes]
     const CpuIsa *isa;
     HostPool *pool;

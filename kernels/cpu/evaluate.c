@@ -186,11 +186,11 @@ WIDE_FN void forward_group(Thread *t, Gang *gang, const Group *group, int n, int
         stride = 1;
     }
     for (int s = 0; s < n; s++)
-        gang_act(t, gang, group->lane[s], g.y[s]);
+        gang_act(t, gang, group->lane[s], t->sim->lanes, g.y[s], shape->size[shape->layers], shape->discrete);
 }
 
 static void forward(Thread *t, Gang *gang) {
-    gang_normalize(t, gang);
+    gang_normalize(t, gang, t->es->spec.policy.size[0], t->sim->lanes);
     for (int i = 0; i < gang->groups; i++) {
         const Group *group = &gang->group[i];
         if (group->count == 1) {
@@ -265,6 +265,26 @@ static int choose_slots(const CpuEs *es, int32_t episodes) {
     return slots;
 }
 
+// Any pipeline; straight lines where the widths are the usual ones.
+static void pipeline_any(const Thread *t, Gang *a, Gang *b, int steps) {
+    const PolicyShape *shape = &t->es->spec.policy;
+    Pipeline p = {.t = t,
+                  .step = t->sim->step,
+                  .lanes = t->sim->lanes,
+                  .obs = shape->size[0],
+                  .width = {shape->size[1], shape->size[2]},
+                  .outputs = shape->size[3],
+                  .discrete = shape->discrete,
+                  .activation = shape->activation};
+    if (p.width[0] == 64 && p.width[1] == 64) {
+        p.width[0] = p.width[1] = 64;
+        p.in_registers = 4 * WIDE == 64;
+        pipeline_steps(p, a, b, steps);
+    } else {
+        pipeline_steps(p, a, b, steps);
+    }
+}
+
 static void evaluate(CpuEvaluation *evaluation, int worker) {
     CpuEs *es = evaluation->es;
     Thread t = {.evaluation = evaluation, .es = es, .scratch = &es->scratch[worker], .noise_pair = -1};
@@ -290,7 +310,11 @@ static void evaluate(CpuEvaluation *evaluation, int worker) {
             return;
         }
         if (pipeline_fits(&t, a, b)) {
-            pipeline_run(&t, a, b, 1024);
+            if (t.sim->pipeline != NULL && pipeline_is_common(&es->spec.policy)) {
+                t.sim->pipeline(&t, a, b, 1024);
+            } else {
+                pipeline_any(&t, a, b, 1024);
+            }
             round |= 1023;
         } else {
             if (a->groups > 0) step_gang(&t, a);

@@ -72,11 +72,10 @@ WIDE_FN void normalize_row(const float *obs, float *input, float mean, float sca
     }
 }
 
-// The policy's inputs, for all lanes.
-WIDE_FN void gang_normalize(const Thread *t, Gang *gang) {
+// The policy's inputs, `count` for each of all `width` lanes.
+WIDE_FN void gang_normalize(const Thread *t, Gang *gang, int count, int width) {
     KernLanes *lanes = gang->lanes;
-    int count = t->es->spec.policy.size[0];
-    if (t->sim->lanes == 1) {
+    if (width == 1) {
         for (int k = 0; k < count; k++)
             lanes->input[k][0] = policy_normalize(lanes->obs[k][0], t->normalizer.mean[k], t->normalizer.scale[k]);
         return;
@@ -86,17 +85,16 @@ WIDE_FN void gang_normalize(const Thread *t, Gang *gang) {
     }
 }
 
-// The action of one lane from its policy's outputs.
-WIDE_FN void gang_act(const Thread *t, Gang *gang, int lane, const float *outputs) {
+// The action of one lane of `width` from its policy's outputs.
+WIDE_FN void gang_act(const Thread *t, Gang *gang, int lane, int width, const float *outputs, int count, int discrete) {
     const PolicyShape *shape = &t->es->spec.policy;
-    int count = shape->size[shape->layers], lanes = t->sim->lanes;
-    if (shape->discrete) {
-        put_lane_int(gang->lanes->discrete, lane, lanes, policy_argmax(outputs, count));
+    if (discrete) {
+        put_lane_int(gang->lanes->discrete, lane, width, policy_argmax(outputs, count));
         return;
     }
     for (int k = 0; k < count; k++) {
         float action = policy_bounded(outputs[k], shape->action_low, shape->action_high);
-        put_lane(gang->lanes->continuous[k], lane, lanes, action);
+        put_lane(gang->lanes->continuous[k], lane, width, action);
     }
 }
 
