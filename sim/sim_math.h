@@ -141,19 +141,26 @@ SIM_FN float sim_logf(float x) {
 // tanh(x), the policies' activation, as x (1/8 + R(x^2) / Q(x^2)): one division, eleven other operations and a clamp.
 // Within 3.1 ulp for every x; exactly odd; below 1 in magnitude (a search over the coefficients' last bits saw to
 // that), 1 - 2^-24 in the tails; NaN propagates.
+#define SIM_TANH_BOUND 0x1.07068ep+3f // y: x clamped to +-this
+
+// The body of a function of `y`, for floats and for a backend's own vectors of them: NUMBER their type, SET(float) a
+// constant, FMA(a, b, c).
+#define SIM_TANH_BODY(NUMBER, SET, FMA)                              \
+    NUMBER z = y * y;                                                \
+    NUMBER r = FMA(z, SET(-0x1.68bf5ep-24f), SET(-0x1.5770ccp-16f)); \
+    r = FMA(z, r, SET(0x1.12a216p-12f));                             \
+    r = FMA(z, r, SET(0x1.34f80ap-4f));                              \
+    r = FMA(z, r, SET(0.875f));                                      \
+    NUMBER q = FMA(z, SET(0x1.a23d04p-21f), SET(0x1.58d338p-12f));   \
+    q = FMA(z, q, SET(0x1.a816ep-6f));                               \
+    q = FMA(z, q, SET(0x1.de5f36p-2f));                              \
+    q = FMA(z, q, SET(1.0f));                                        \
+    return FMA(y, r / q, SET(0.125f) * y);
+
 SIM_FN float sim_tanhf(float x) {
-    float y = x < -0x1.07068ep+3f ? -0x1.07068ep+3f : x;
-    y = y > 0x1.07068ep+3f ? 0x1.07068ep+3f : y;
-    float z = y * y;
-    float r = sim_fmaf(z, -0x1.68bf5ep-24f, -0x1.5770ccp-16f);
-    r = sim_fmaf(z, r, 0x1.12a216p-12f);
-    r = sim_fmaf(z, r, 0x1.34f80ap-4f);
-    r = sim_fmaf(z, r, 0.875f);
-    float q = sim_fmaf(z, 0x1.a23d04p-21f, 0x1.58d338p-12f);
-    q = sim_fmaf(z, q, 0x1.a816ep-6f);
-    q = sim_fmaf(z, q, 0x1.de5f36p-2f);
-    q = sim_fmaf(z, q, 1.0f);
-    return sim_fmaf(y, r / q, 0.125f * y);
+    float y = x < -SIM_TANH_BOUND ? -SIM_TANH_BOUND : x;
+    y = y > SIM_TANH_BOUND ? SIM_TANH_BOUND : y;
+    SIM_TANH_BODY(float, (float), sim_fmaf)
 }
 
 // The angle of the point (x, y), in [-pi, pi]: within 2 ulp, with C's results for zeros and infinities. NaN propagates.

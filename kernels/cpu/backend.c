@@ -114,10 +114,13 @@ Status kern_cpu_open(const KernCpuOptions *options, KernBackend **backend) {
     return STATUS_OK;
 }
 
-const LanesOps *cpu_sim_ops(const CpuBackend *backend, const SimSpec *spec) {
-    int at = backend->lanes == 1 ? 0 : backend->lanes == 8 ? 1 : 2;
+const LanesOps *const *cpu_sim_tables(const CpuBackend *backend, const SimSpec *spec) {
     for (int i = 0; i < sim_spec_count(); i++) {
-        if (sim_spec_at(i) == spec) return backend->isa->sims[i][at];
+        if (sim_spec_at(i) == spec) return backend->isa->sims[i];
     }
     return NULL; // unreachable: every SimSpec comes from that list
+}
+
+const LanesOps *cpu_sim_ops(const CpuBackend *backend, const SimSpec *spec) {
+    return cpu_sim_tables(backend, spec)[backend->lanes == 1 ? 0 : backend->lanes == 8 ? 1 : 2];
 }

@@ -56,7 +56,8 @@ typedef struct CpuScratch {
 typedef struct CpuEs {
     KernEs base;
     KernEsSpec spec;
-    const LanesOps *sim;
+    const LanesOps *sim;         // of the backend's number of lanes
+    const LanesOps *const *sims; // [1, 8, 16 lanes]
     const CpuIsa *isa;
     HostPool *pool;
     HostPlan plan;
@@ -116,7 +117,10 @@ Status cpu_es_evaluate(KernEs *es, const KernEsJob *job, const KernNormalizer *n
 Status cpu_es_shape(KernEs *es, const float *fitness, float *shaped);
 Status cpu_es_update(KernEs *es, const KernEsStep *step, const float *shaped);
 
-// The table of one simulator for the backend's instruction set and lanes.
+enum { CPU_SIM_TABLES = 3 };
+
+// One simulator for the backend's instruction set: [1, 8, 16 lanes], and the one of the backend's lanes.
+const LanesOps *const *cpu_sim_tables(const CpuBackend *backend, const SimSpec *spec);
 const LanesOps *cpu_sim_ops(const CpuBackend *backend, const SimSpec *spec);
 
 static inline int32_t cpu_round_up(int32_t x, int32_t to) { return (x + to - 1) / to * to; }

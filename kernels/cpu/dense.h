@@ -67,18 +67,23 @@ WIDE_FN void dense_wide(const DenseGroup *g, int n, int shared, int in, int out_
     }
 }
 
+// Adds inputs [first, end) of one sample to the sums of 4 WIDE outputs; w: their weights of input 0.
+WIDE_FN void dense_add4(const float *w, const float *x, Wide *sum, int first, int end, int out_pad) {
+    _Pragma("GCC unroll 8") for (int i = first; i < end; i++) {
+        Wide input = wide_set(x[i]);
+        _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) {
+            sum[j] = wide_fma(wide_load(w + i * out_pad + j * WIDE), input, sum[j]);
+        }
+    }
+}
+
 // One sample's share of a wide layer: adds inputs [first, end) to the sums at `start`, and puts them in y.
 WIDE_FN void dense_add(const float *w, const float *x, const float *start, float *y, int first, int end, int out_pad) {
     int at = 0;
     for (; at + 4 * WIDE <= out_pad; at += 4 * WIDE) {
         Wide sum[4];
         _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) sum[j] = wide_load(start + at + j * WIDE);
-        _Pragma("GCC unroll 8") for (int i = first; i < end; i++) {
-            Wide input = wide_set(x[i]);
-            _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) {
-                sum[j] = wide_fma(wide_load(w + i * out_pad + at + j * WIDE), input, sum[j]);
-            }
-        }
+        dense_add4(w + at, x, sum, first, end, out_pad);
         _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) wide_store(y + at + j * WIDE, sum[j]);
     }
     for (; at < out_pad; at += WIDE) {
@@ -108,12 +113,18 @@ WIDE_FN void dense_narrow(const DenseGroup *g, int n, int in_pad, int out) {
     }
 }
 
+// sim_tanhf, bit for bit.
+WIDE_FN Wide wide_tanh(Wide x) {
+    Wide y = wide_clamp(x, -SIM_TANH_BOUND, SIM_TANH_BOUND);
+    SIM_TANH_BODY(Wide, wide_set, wide_fma)
+}
+
 // count: a multiple of 16.
 WIDE_FN void dense_activate(float *restrict y, int count, PolicyActivation activation) {
     float *aligned = __builtin_assume_aligned(y, 64);
     if (activation == POLICY_TANH) {
-        for (int i = 0; i < count; i++) // vectorises
-            aligned[i] = sim_tanhf(aligned[i]);
+        for (int i = 0; i < count; i += WIDE)
+            wide_store(aligned + i, wide_tanh(wide_load(aligned + i)));
     } else {
         for (int i = 0; i < count; i++) // vectorises
             aligned[i] = aligned[i] < 0.0f ? 0.0f : aligned[i];

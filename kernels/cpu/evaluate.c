@@ -73,7 +73,7 @@ static void begin_episode(Thread *t, Gang *gang, int slot, int lane) {
     gang->lanes->counter3 = job->purpose | job->generation;
     s->next++;
     s->running++;
-    t->es->sim->start(gang->lanes, lane);
+    t->sim->start(gang->lanes, lane);
 }
 
 // Gives an idle slot its next task, if there is one.
@@ -186,11 +186,11 @@ WIDE_FN void forward_group(Thread *t, Gang *gang, const Group *group, int n, int
         stride = 1;
     }
     for (int s = 0; s < n; s++)
-        gang_act(gang, shape, group->lane[s], g.y[s]);
+        gang_act(t, gang, group->lane[s], t->sim->lanes, g.y[s], shape->size[shape->layers], shape->discrete);
 }
 
 static void forward(Thread *t, Gang *gang) {
-    gang_normalize(t, gang);
+    gang_normalize(t, gang, t->es->spec.policy.size[0], t->sim->lanes);
     for (int i = 0; i < gang->groups; i++) {
         const Group *group = &gang->group[i];
         if (group->count == 1) {
@@ -220,7 +220,7 @@ static void record_episode(Thread *t, const Gang *gang, int lane, int32_t member
             sums[k] = lanes->sum[k][lane], sums[obs + k] = lanes->square[k][lane];
     }
     if (lanes->infinite[lane]) {
-        lanes_infinite_record(&e->infinite, t->es->spec.sim.spec, lanes->state, t->es->sim->lanes, lane, at,
+        lanes_infinite_record(&e->infinite, t->es->spec.sim.spec, lanes->state, t->sim->lanes, lane, at,
                               lanes->length[lane]);
     }
 }
@@ -245,7 +245,16 @@ static void turn_over(Thread *t, Gang *gang) {
 
 static void step_gang(Thread *t, Gang *gang) {
     forward(t, gang);
-    t->es->sim->step(gang->lanes);
+    t->sim->step(gang->lanes);
+}
+
+// The narrowest blocks that hold the lanes in use: one lane costs its simulator less as scalars than as a vector.
+static const LanesOps *choose_sim(const CpuEs *es, int32_t episodes, int slots) {
+    int lanes = es->sim->lanes / slots < episodes ? es->sim->lanes : slots * episodes;
+    int at = 0;
+    while (es->sims[at]->lanes < lanes)
+        at++;
+    return es->sims[at];
 }
 
 // Several slots only where they have more lanes than a member has episodes.
@@ -256,11 +265,32 @@ static int choose_slots(const CpuEs *es, int32_t episodes) {
     return slots;
 }
 
+// Any pipeline; straight lines where the widths are the usual ones.
+static void pipeline_any(const Thread *t, Gang *a, Gang *b, int steps) {
+    const PolicyShape *shape = &t->es->spec.policy;
+    Pipeline p = {.t = t,
+                  .step = t->sim->step,
+                  .lanes = t->sim->lanes,
+                  .obs = shape->size[0],
+                  .width = {shape->size[1], shape->size[2]},
+                  .outputs = shape->size[3],
+                  .discrete = shape->discrete,
+                  .activation = shape->activation};
+    if (p.width[0] == 64 && p.width[1] == 64) {
+        p.width[0] = p.width[1] = 64;
+        p.in_registers = 4 * WIDE == 64;
+        pipeline_steps(p, a, b, steps);
+    } else {
+        pipeline_steps(p, a, b, steps);
+    }
+}
+
 static void evaluate(CpuEvaluation *evaluation, int worker) {
     CpuEs *es = evaluation->es;
     Thread t = {.evaluation = evaluation, .es = es, .scratch = &es->scratch[worker], .noise_pair = -1};
     t.slots = choose_slots(es, evaluation->job->episodes);
-    t.lanes_per_slot = es->sim->lanes / t.slots;
+    t.sim = choose_sim(es, evaluation->job->episodes, t.slots);
+    t.lanes_per_slot = t.sim->lanes / t.slots;
     t.normalizer = *evaluation->normalizer;
     for (int g = 0; g < CPU_GANGS; g++) {
         Gang *gang = &t.gang[g];
@@ -280,7 +310,11 @@ static void evaluate(CpuEvaluation *evaluation, int worker) {
             return;
         }
         if (pipeline_fits(&t, a, b)) {
-            pipeline_run(&t, a, b, 1024);
+            if (t.sim->pipeline != NULL && pipeline_is_common(&es->spec.policy)) {
+                t.sim->pipeline(&t, a, b, 1024);
+            } else {
+                pipeline_any(&t, a, b, 1024);
+            }
             round |= 1023;
         } else {
             if (a->groups > 0) step_gang(&t, a);

@@ -33,6 +33,7 @@ typedef struct Thread {
     CpuEvaluation *evaluation;
     CpuEs *es;
     CpuScratch *scratch;
+    const LanesOps *sim; // no wider than this evaluation has use for
     int slots, lanes_per_slot;
     int64_t task, task_end; // taken but not begun
     int64_t noise_pair;     // whose noise is in scratch->noise; -1: none
@@ -42,13 +43,22 @@ typedef struct Thread {
 
 // row[lane] = x, written as whole vectors: the simulator loads the row as vectors, and a processor makes a load wait
 // for a narrower store that it overlaps until that has left the pipeline, which would end the overlap of the gangs.
-WIDE_FN void put_lane(float *restrict row, int lane, float x) {
+// A gang of one lane has no such rows.
+WIDE_FN void put_lane(float *restrict row, int lane, int lanes, float x) {
+    if (lanes == 1) {
+        row[0] = x;
+        return;
+    }
     float *aligned = __builtin_assume_aligned(row, 64);
     for (int l = 0; l < LANES_MAX; l++)
         aligned[l] = l == lane ? x : aligned[l];
 }
 
-WIDE_FN void put_lane_int(int32_t *restrict row, int lane, int32_t x) {
+WIDE_FN void put_lane_int(int32_t *restrict row, int lane, int lanes, int32_t x) {
+    if (lanes == 1) {
+        row[0] = x;
+        return;
+    }
     int32_t *aligned = __builtin_assume_aligned(row, 64);
     for (int l = 0; l < LANES_MAX; l++)
         aligned[l] = l == lane ? x : aligned[l];
@@ -62,22 +72,29 @@ WIDE_FN void normalize_row(const float *obs, float *input, float mean, float sca
     }
 }
 
-// The policy's inputs, for all lanes.
-WIDE_FN void gang_normalize(const Thread *t, Gang *gang) {
-    for (int k = 0; k < t->es->spec.policy.size[0]; k++) {
-        normalize_row(gang->lanes->obs[k], gang->lanes->input[k], t->normalizer.mean[k], t->normalizer.scale[k]);
-    }
-}
-
-// The action of one lane from its policy's outputs.
-WIDE_FN void gang_act(Gang *gang, const PolicyShape *shape, int lane, const float *outputs) {
-    int count = shape->size[shape->layers];
-    if (shape->discrete) {
-        put_lane_int(gang->lanes->discrete, lane, policy_argmax(outputs, count));
+// The policy's inputs, `count` for each of all `width` lanes.
+WIDE_FN void gang_normalize(const Thread *t, Gang *gang, int count, int width) {
+    KernLanes *lanes = gang->lanes;
+    if (width == 1) {
+        for (int k = 0; k < count; k++)
+            lanes->input[k][0] = policy_normalize(lanes->obs[k][0], t->normalizer.mean[k], t->normalizer.scale[k]);
         return;
     }
     for (int k = 0; k < count; k++) {
-        put_lane(gang->lanes->continuous[k], lane, policy_bounded(outputs[k], shape->action_low, shape->action_high));
+        normalize_row(lanes->obs[k], lanes->input[k], t->normalizer.mean[k], t->normalizer.scale[k]);
+    }
+}
+
+// The action of one lane of `width` from its policy's outputs.
+WIDE_FN void gang_act(const Thread *t, Gang *gang, int lane, int width, const float *outputs, int count, int discrete) {
+    const PolicyShape *shape = &t->es->spec.policy;
+    if (discrete) {
+        put_lane_int(gang->lanes->discrete, lane, width, policy_argmax(outputs, count));
+        return;
+    }
+    for (int k = 0; k < count; k++) {
+        float action = policy_bounded(outputs[k], shape->action_low, shape->action_high);
+        put_lane(gang->lanes->continuous[k], lane, width, action);
     }
 }
 

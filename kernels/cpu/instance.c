@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "kernels/cpu/lanes.h"
-#include "kernels/cpu/wide.h"
+#include "kernels/cpu/pipeline.h"
 #include SIM_HEADER
 
 // BODY(step): cartpole_v4_16_step. The arguments are expanded before they are joined.
@@ -16,6 +16,7 @@
 #define PARAMS                 SIM_CAT(SIM_TYPE, Params)
 #define OBS                    SIM_CAT(SIM_CONST, _OBS)
 #define ACTIONS                SIM_CAT(SIM_CONST, _CONTINUOUS)
+#define OUTPUTS                (SIM_CAT(SIM_CONST, _DISCRETE) > 0 ? SIM_CAT(SIM_CONST, _DISCRETE) : ACTIONS)
 #define ACTIONS_SIZE           (ACTIONS + (ACTIONS == 0)) // no empty array
 #define STATE_WORDS            ((int)(sizeof(STATE) / 4))
 #define PARAM_WORDS            ((int)(sizeof(PARAMS) / 4))

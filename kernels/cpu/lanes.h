@@ -57,12 +57,17 @@ typedef struct LanesBatch {
     LanesInfinite infinite; // the lowest env of this call
 } LanesBatch;
 
+struct Thread;
+struct Gang;
+
 typedef struct LanesOps {
     int lanes;
     size_t state_words, param_words;
     // Evaluation: begins an episode in one lane; steps all lanes once.
     void (*start)(KernLanes *lanes, int lane);
     void (*step)(KernLanes *lanes);
+    // pipeline_steps for blocks of one lane and the common policy (kernels/cpu/pipeline.h); NULL for other blocks.
+    void (*pipeline)(const struct Thread *t, struct Gang *a, struct Gang *b, int steps);
     // Batches: blocks [begin, end).
     void (*batch_step)(LanesBatch *batch, int64_t begin, int64_t end);
     void (*batch_reset)(LanesBatch *batch, const uint8_t *mask, int64_t begin, int64_t end);

@@ -2,7 +2,9 @@
 // second hidden layer, which is most of the work, the other goes through everything else, which is mostly waiting. A
 // processor cannot look far enough ahead to see that the two are independent, so their instructions alternate.
 //
-// Compiled for each instruction set; included by kernels/cpu/evaluate.c only.
+// Compiled for each instruction set: by kernels/cpu/evaluate.c for any policy and simulator, and by
+// kernels/cpu/instance.c for each simulator with the policy that everybody uses, as straight lines in which the
+// simulator's operations are spread among the layer's as well.
 #ifndef SHOAL_KERNELS_CPU_PIPELINE_H
 #define SHOAL_KERNELS_CPU_PIPELINE_H
 
@@ -18,16 +20,24 @@ typedef struct Strand {
 
 typedef struct Pipeline {
     const Thread *t;
-    const PolicyShape *shape;
-    int obs, width[2], pad[2], outputs, part; // part: inputs of the second layer taken at a time
+    void (*step)(KernLanes *lanes);
+    int lanes; // of the gangs' blocks
+    int obs, width[2], pad[2], outputs, discrete;
+    PolicyActivation activation;
+    int in_registers; // whether the second layer's sums are, while they are made
 } Pipeline;
 
-enum { PIPELINE_PARTS = 8 };
+enum { PIPELINE_PARTS = 16 };
 
 WIDE_FN int pipeline_fits(const Thread *t, const Gang *a, const Gang *b) {
     const PolicyShape *shape = &t->es->spec.policy;
     return a->groups == 1 && b->groups == 1 && a->group[0].count == 1 && b->group[0].count == 1 && shape->layers == 3 &&
            shape->size[1] >= POLICY_NARROW && shape->size[2] >= POLICY_NARROW && shape->size[3] < POLICY_NARROW;
+}
+
+// Whether the policy is the one that is compiled for each simulator.
+WIDE_FN int pipeline_is_common(const PolicyShape *shape) {
+    return shape->layers == 3 && shape->size[1] == 64 && shape->size[2] == 64 && shape->activation == POLICY_TANH;
 }
 
 WIDE_FN Strand strand_make(const Pipeline *p, Gang *gang, int row) {
@@ -43,80 +53,101 @@ WIDE_FN Strand strand_make(const Pipeline *p, Gang *gang, int row) {
 
 // The first layer's sums.
 WIDE_FN void strand_begin(const Pipeline *p, const Strand *s) {
-    gang_normalize(p->t, s->gang);
+    gang_normalize(p->t, s->gang, p->obs, p->lanes);
     DenseGroup g = {.w = {s->w[0]}, .x = {&s->gang->lanes->input[0][s->lane]}, .y = {s->hidden[0]}};
     dense_wide(&g, 1, 1, p->obs, p->pad[0], LANES_MAX);
 }
 
-// The given half of a layer's activations.
-WIDE_FN void strand_activate(const Pipeline *p, const Strand *s, int layer, int half) {
-    int middle = p->pad[layer] / 32 * 16, first = half == 0 ? 0 : middle;
-    dense_activate(s->hidden[layer] + first, half == 0 ? middle : p->pad[layer] - middle, p->shape->activation);
-    if (half == 0) return;
+// The given quarter of a layer's activations.
+WIDE_FN void strand_activate(const Pipeline *p, const Strand *s, int layer, int quarter) {
+    int blocks = p->pad[layer] / 16, first = blocks * quarter / 4 * 16, end = blocks * (quarter + 1) / 4 * 16;
+    dense_activate(s->hidden[layer] + first, end - first, p->activation);
+    if (quarter < 3) return;
     for (int i = p->width[layer]; i < p->pad[layer]; i++)
         s->hidden[layer][i] = 0.0f;
 }
 
 // Part `part` of the second layer's sums.
-WIDE_FN void strand_part(const Pipeline *p, const Strand *s, int part) {
-    int first = part * p->part, end = first + p->part < p->width[0] ? first + p->part : p->width[0];
-    const float *start = part == 0 ? s->w[1] + p->width[0] * p->pad[1] : s->hidden[1];
-    dense_add(s->w[1], s->hidden[0], start, s->hidden[1], first, end, p->pad[1]);
+WIDE_FN void strand_part(const Pipeline *p, const Strand *s, Wide *sum, int part) {
+    const float *bias = s->w[1] + p->width[0] * p->pad[1];
+    // Sums in memory are fetched and put back by each part that does something: every second one, for two.
+    if (!p->in_registers && part % 2 == 0) return;
+    int first = p->width[0] * (p->in_registers ? part : part - 1) / PIPELINE_PARTS;
+    int end = p->width[0] * (part + 1) / PIPELINE_PARTS;
+    if (!p->in_registers) {
+        dense_add(s->w[1], s->hidden[0], part == 1 ? bias : s->hidden[1], s->hidden[1], first, end, p->pad[1]);
+        return;
+    }
+    for (int j = 0; part == 0 && j < 4; j++)
+        sum[j] = wide_load(bias + j * WIDE);
+    dense_add4(s->w[1], s->hidden[0], sum, first, end, 4 * WIDE);
+    for (int j = 0; j < 4; j++)
+        wide_pin(&sum[j]);
+    for (int j = 0; part == PIPELINE_PARTS - 1 && j < 4; j++)
+        wide_store(s->hidden[1] + j * WIDE, sum[j]);
 }
 
 WIDE_FN void strand_act(const Pipeline *p, const Strand *s) {
     _Alignas(64) float outputs[POLICY_NARROW];
     DenseGroup g = {.w = {s->w[2]}, .x = {s->hidden[1]}, .y = {outputs}};
     dense_narrow(&g, 1, p->pad[1], p->outputs);
-    gang_act(s->gang, p->shape, s->lane, outputs);
+    gang_act(p->t, s->gang, s->lane, p->lanes, outputs, p->outputs, p->discrete);
 }
 
 WIDE_FN void strand_finish(const Pipeline *p, const Strand *s) {
-    strand_activate(p, s, 1, 0);
-    strand_activate(p, s, 1, 1);
+    for (int quarter = 0; quarter < 4; quarter++)
+        strand_activate(p, s, 1, quarter);
     strand_act(p, s);
-    p->t->es->sim->step(s->gang->lanes);
+    p->step(s->gang->lanes);
 }
 
 // `a` has the sums of its second layer, `b` the activations of its first: takes `a` there too, and `b` to its sums.
-// Returns 1, with `a` only stepped, when its episode has ended.
+// Returns 1 when `a`'s episode has ended; what it has beyond that step then means nothing.
 WIDE_FN int32_t pipeline_half(const Pipeline *p, const Strand *a, const Strand *b) {
-    strand_part(p, b, 0);
+    Wide sum[4] = {{0}};
+    strand_part(p, b, sum, 0);
     strand_activate(p, a, 1, 0);
-    strand_part(p, b, 1);
+    strand_part(p, b, sum, 1);
     strand_activate(p, a, 1, 1);
-    strand_part(p, b, 2);
+    strand_part(p, b, sum, 2);
+    strand_activate(p, a, 1, 2);
+    strand_part(p, b, sum, 3);
+    strand_activate(p, a, 1, 3);
+    strand_part(p, b, sum, 4);
+    strand_part(p, b, sum, 5);
+    strand_part(p, b, sum, 6);
     strand_act(p, a);
-    strand_part(p, b, 3);
-    p->t->es->sim->step(a->gang->lanes);
-    strand_part(p, b, 4);
-    int32_t done = a->gang->lanes->done[a->lane];
-    if (!done) strand_begin(p, a);
-    strand_part(p, b, 5);
-    if (!done) strand_activate(p, a, 0, 0);
-    strand_part(p, b, 6);
-    if (!done) strand_activate(p, a, 0, 1);
-    strand_part(p, b, 7);
-    return done;
+    strand_part(p, b, sum, 7);
+    strand_part(p, b, sum, 8);
+    p->step(a->gang->lanes);
+    strand_part(p, b, sum, 9);
+    strand_part(p, b, sum, 10);
+    strand_begin(p, a);
+    strand_part(p, b, sum, 11);
+    strand_activate(p, a, 0, 0);
+    strand_part(p, b, sum, 12);
+    strand_activate(p, a, 0, 1);
+    strand_part(p, b, sum, 13);
+    strand_activate(p, a, 0, 2);
+    strand_part(p, b, sum, 14);
+    strand_activate(p, a, 0, 3);
+    strand_part(p, b, sum, 15);
+    return a->gang->lanes->done[a->lane];
 }
 
-WIDE_FN void pipeline_steps(const Thread *t, Gang *gang_a, Gang *gang_b, int steps, int width0, int width1) {
-    const PolicyShape *shape = &t->es->spec.policy;
-    Pipeline p = {.t = t, .shape = shape, .obs = shape->size[0], .outputs = shape->size[3]};
-    p.width[0] = width0;
-    p.width[1] = width1;
-    p.pad[0] = cpu_round_up(width0, 16);
-    p.pad[1] = cpu_round_up(width1, 16);
-    p.part = (p.width[0] + PIPELINE_PARTS - 1) / PIPELINE_PARTS;
+// Steps both gangs until an episode of one has ended, or `steps` times. `p` lacks what follows from its widths.
+WIDE_FN void pipeline_steps(Pipeline p, Gang *gang_a, Gang *gang_b, int steps) {
+    for (int layer = 0; layer < 2; layer++)
+        p.pad[layer] = cpu_round_up(p.width[layer], 16);
     Strand a = strand_make(&p, gang_a, 0), b = strand_make(&p, gang_b, 1);
     for (int k = 0; k < 2; k++) {
         const Strand *s = k == 0 ? &a : &b;
         strand_begin(&p, s);
-        strand_activate(&p, s, 0, 0);
-        strand_activate(&p, s, 0, 1);
+        for (int quarter = 0; quarter < 4; quarter++)
+            strand_activate(&p, s, 0, quarter);
     }
-    for (int part = 0; part < PIPELINE_PARTS; part++)
-        strand_part(&p, &a, part);
+    const float *bias = a.w[1] + p.width[0] * p.pad[1];
+    dense_add(a.w[1], a.hidden[0], bias, a.hidden[1], 0, p.width[0], p.pad[1]);
     for (int step = 0;; step++) {
         if (pipeline_half(&p, &a, &b)) {
             strand_finish(&p, &b);
@@ -129,17 +160,6 @@ WIDE_FN void pipeline_steps(const Thread *t, Gang *gang_a, Gang *gang_b, int ste
         strand_finish(&p, &a);
     } else {
         strand_finish(&p, &b);
-    }
-}
-
-// Steps both gangs until an episode of one has ended, or `steps` times. Compiled for the width that everybody uses, so
-// that its loops are straight lines, and for any.
-static void pipeline_run(const Thread *t, Gang *a, Gang *b, int steps) {
-    const PolicyShape *shape = &t->es->spec.policy;
-    if (shape->size[1] == 64 && shape->size[2] == 64) {
-        pipeline_steps(t, a, b, steps, 64, 64);
-    } else {
-        pipeline_steps(t, a, b, steps, shape->size[1], shape->size[2]);
     }
 }
 

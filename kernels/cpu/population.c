@@ -61,6 +61,7 @@ static void describe_es(CpuEs *es, CpuBackend *cpu, const KernEsSpec *spec) {
     es->base.backend = &cpu->base;
     es->spec = *spec;
     es->sim = cpu_sim_ops(cpu, spec->sim.spec);
+    es->sims = cpu_sim_tables(cpu, spec->sim.spec);
     es->isa = cpu->isa;
     es->pool = cpu->pool;
     es->params_pad = cpu_round_up(policy->params, CPU_UPDATE_TILE);

@@ -29,6 +29,19 @@ typedef float Wide2 __attribute__((vector_size(8)));
 WIDE_FN Wide wide_load(const float *p) { return *(const Wide *)p; }
 WIDE_FN void wide_store(float *p, Wide x) { *(Wide *)p = x; }
 
+// Computes x here and not later: compilers move operations to where their results are used.
+WIDE_FN void wide_pin(Wide *x) {
+#if defined(__AVX512F__)
+    __asm__ volatile("" : "+v"(*x));
+#elif defined(__x86_64__)
+    __asm__ volatile("" : "+x"(*x));
+#elif defined(__aarch64__)
+    __asm__ volatile("" : "+w"(*x));
+#else
+    (void)x;
+#endif
+}
+
 WIDE_FN Wide wide_set(float x) { return x - (Wide){0}; }
 
 // a * b + c, rounded once.
