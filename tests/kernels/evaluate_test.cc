@@ -259,7 +259,9 @@ TEST(EvaluateOverflow, InfiniteUnitsStayWhereTheyAre) {
         Case c = make_case(sim_spec_find("cartpole"), hidden, POLICY_RELU, &random);
         const PolicyShape &shape = c.spec.policy;
         c.job.sigma = 0.0f;
+        c.job.count = 2;
         c.job.episodes = 9;
+        c.spec.sim.time_limit = 100;
         // Every unit is infinite where theta > 0, else 0; the outputs then say which way it falls.
         std::fill(c.params.begin(), c.params.end(), 0.0f);
         std::fill(c.params.begin() + 2 * hidden[0], c.params.begin() + 3 * hidden[0], 3e38f);
