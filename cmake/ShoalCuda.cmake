@@ -1,14 +1,15 @@
 # Finds nvcc and builds the one shared library that holds everything it compiles.
 #
 # Custom rules instead of enable_language(CUDA): a host without nvcc, or with nvcc outside PATH, configures the same
-# way, and what ptxas says of each kernel (registers, stack, spills) is kept for a test to read.
+# way, and what ptxas says of each kernel (registers, stack, spills) and the PTX are kept for a test to read.
 #
 #   SHOAL_CUDA         ON: where nvcc is found; OFF: never; REQUIRED: or else the configuration fails
 #   SHOAL_CUDA_ARCHS   compute capabilities; machine code for each, and PTX of the last for GPUs to come
 #   SHOAL_CUDA_FOUND   (result) whether shoal_cuda_library() can be used
 #
 #   shoal_cuda_library(name SOURCES a.cu b.c ... [LIBS ...])
-#     lib<name>.so in build/lib, with the CUDA runtime linked as shared. ptxas's report of a.cu is build/ptxas/a.txt.
+#     lib<name>.so in build/lib, with the CUDA runtime linked as shared. What ptxas says of a.cu is in build/ptxas/a.txt,
+#     its PTX in build/ptxas/a.ptx.
 
 set(SHOAL_CUDA ON CACHE STRING "Build libshoal_cuda.so: ON (where nvcc is found), OFF or REQUIRED")
 set(SHOAL_CUDA_ARCHS 90 CACHE STRING "Compute capabilities to compile for, the last also as PTX")
@@ -82,13 +83,13 @@ function(shoal_cuda_object source out)
   # Determinism rule 1 on both sides; ftz, prec-div and prec-sqrt keep their IEEE defaults. The toolkit's own headers
   # are system headers to the host compiler, so that warnings speak of this tree only.
   add_custom_command(OUTPUT ${object}
-    BYPRODUCTS ${CMAKE_BINARY_DIR}/ptxas/${stem}.txt
+    BYPRODUCTS ${CMAKE_BINARY_DIR}/ptxas/${stem}.txt ${CMAKE_BINARY_DIR}/ptxas/${stem}.ptx
     COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc_compile.sh ${CMAKE_BINARY_DIR}/ptxas/${stem}.txt
       ${SHOAL_NVCC} -c ${source} -o ${object} -MD -MF ${object}.d -MT ${object}
       -ccbin ${CMAKE_CXX_COMPILER} -std=c++17 -O3 -lineinfo ${codes}
       $<$<CONFIG:Release>:-DNDEBUG>
       -fmad=false -Xptxas -v -Werror all-warnings
-      -Xcompiler -ffp-contract=off,-fno-math-errno,-fno-trapping-math,-fPIC,-g1
+      -Xcompiler -ffp-contract=off,-fno-math-errno,-fno-trapping-math,-fPIC,-fvisibility=hidden,-g1
       -Xcompiler -Wall,-Wextra,-Wshadow,-Wconversion,-Wdouble-promotion,-Wvla,-Werror
       -isystem ${SHOAL_CUDA_ROOT}/include -I${PROJECT_SOURCE_DIR} -I${PROJECT_BINARY_DIR}
     DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/nvcc_compile.sh

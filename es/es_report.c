@@ -2,6 +2,14 @@
 
 #include <stdlib.h>
 
+#include "host/json_text.h"
+
+// "key": "text"
+static void put_text(FILE *stream, const char *key, const char *text) {
+    fprintf(stream, "\"%s\": ", key);
+    host_json_put(stream, text);
+}
+
 Status es_report_unknown(const char *env) {
     const char *names[64];
     int count = sim_spec_count();
@@ -20,6 +28,14 @@ static void action_text(const SimSpec *sim, char text[64]) {
     }
 }
 
+static void put_spaces(const SimSpec *sim, FILE *stream) {
+    put_text(stream, "name", sim->name);
+    fputs(", ", stream);
+    put_text(stream, "gymnasium_id", sim->gymnasium_id);
+    fprintf(stream, ", \"observation\": %d, \"discrete\": %d, \"continuous\": %d", sim->obs, sim->discrete,
+            sim->continuous);
+}
+
 static void list_all(bool json, FILE *stream) {
     if (json) fprintf(stream, "[");
     for (int i = 0; i < sim_spec_count(); i++) {
@@ -27,11 +43,10 @@ static void list_all(bool json, FILE *stream) {
         char action[64];
         action_text(sim, action);
         if (json) {
-            fprintf(stream,
-                    "%s{\"name\": \"%s\", \"gymnasium_id\": \"%s\", \"observation\": %d, \"discrete\": %d, "
-                    "\"continuous\": %d, \"time_limit_steps\": %d, \"target_return\": %.17g}",
-                    i > 0 ? ",\n " : "", sim->name, sim->gymnasium_id, sim->obs, sim->discrete, sim->continuous,
-                    sim->time_limit, sim->reward_threshold);
+            fputs(i > 0 ? ",\n {" : "{", stream);
+            put_spaces(sim, stream);
+            fprintf(stream, ", \"time_limit_steps\": %d, \"target_return\": %.17g}", sim->time_limit,
+                    sim->reward_threshold);
         } else {
             fprintf(stream, "%-24s %-28s obs %d, actions %s, %d steps, solved at %g\n", sim->name, sim->gymnasium_id,
                     sim->obs, action, sim->time_limit, sim->reward_threshold);
@@ -44,8 +59,13 @@ static void list_params(const SimSpec *sim, bool json, FILE *stream) {
     for (int i = 0; i < sim->param_count; i++) {
         const SimParamInfo *p = &sim->params[i];
         if (json) {
-            fprintf(stream, "%s{\"name\": \"%s\", \"default\": %.17g, \"unit\": \"%s\", \"help\": \"%s\"}",
-                    i > 0 ? ",\n  " : "", p->name, p->value, p->unit, p->help);
+            fputs(i > 0 ? ",\n  {" : "{", stream);
+            put_text(stream, "name", p->name);
+            fprintf(stream, ", \"default\": %.17g, ", p->value);
+            put_text(stream, "unit", p->unit);
+            fputs(", ", stream);
+            put_text(stream, "help", p->help);
+            fputc('}', stream);
         } else {
             fprintf(stream, "  %-24s %-12.9g %-10s %s\n", p->name, p->value, p->unit, p->help);
         }
@@ -62,10 +82,9 @@ static Status list_one(const SimSpec *sim, bool json, FILE *stream) {
     action_text(sim, action);
     TRY(host_config_to_json(&config, &settings));
     if (json) {
-        fprintf(stream,
-                "{\"name\": \"%s\", \"gymnasium_id\": \"%s\", \"observation\": %d, \"discrete\": %d, "
-                "\"continuous\": %d,\n \"parameters\": [",
-                sim->name, sim->gymnasium_id, sim->obs, sim->discrete, sim->continuous);
+        fputc('{', stream);
+        put_spaces(sim, stream);
+        fprintf(stream, ",\n \"parameters\": [");
         list_params(sim, json, stream);
         fprintf(stream, "],\n \"settings\": %s}\n", settings);
     } else {
@@ -91,45 +110,69 @@ Status es_report_list(const char *env, bool json, FILE *stream) {
     return list_one(sim, json, stream);
 }
 
-void es_report_plan(const EsConfig *config, const KernEsSpec *spec, const HostPlan *plan, const char *device, bool json,
-                    FILE *stream) {
+Status es_report_plan(const EsConfig *config, const KernEsSpec *spec, const HostPlan *plan, const char *device,
+                      bool json, FILE *stream) {
     int64_t steps = config->pop * config->episodes * config->time_limit;
     if (json) {
-        fprintf(stream,
-                "{\"env\": \"%s\", \"device\": \"%s\", \"params\": %d, \"env_steps_per_generation_max\": %lld, "
-                "\"memory\": {\"total_bytes\": %zu, \"items\": [",
-                config->env, device, spec->policy.params, (long long)steps, host_plan_total(plan));
-        for (int i = 0; i < plan->count; i++) {
-            fprintf(stream, "%s{\"purpose\": \"%s\", \"size_bytes\": %zu}", i > 0 ? ", " : "", plan->item[i].purpose,
-                    plan->item[i].size_bytes);
-        }
-        fprintf(stream, "]}}\n");
-        return;
+        char *memory = NULL;
+        TRY(host_plan_to_json(plan, &memory));
+        fputc('{', stream);
+        put_text(stream, "env", config->env);
+        fputs(", ", stream);
+        put_text(stream, "device", device);
+        fprintf(stream, ", \"params\": %d, \"env_steps_per_generation_max\": %lld, \"memory\": %s}\n",
+                spec->policy.params, (long long)steps, memory);
+        free(memory);
+        return STATUS_OK;
     }
     fprintf(stream, "%s on %s\n", config->env, device);
     fprintf(stream, "policy: %d parameters\n", spec->policy.params);
     fprintf(stream, "population: %lld members x %lld episodes, at most %lld env steps in a generation\n",
             (long long)config->pop, (long long)config->episodes, (long long)steps);
     host_plan_print(plan, "memory", stream);
+    return STATUS_OK;
+}
+
+static void put_result(const Es *es, const EsResult *r, FILE *stream) {
+    fputc('{', stream);
+    put_text(stream, "env", es->config.env);
+    fputs(", ", stream);
+    put_text(stream, "outcome", r->outcome);
+    fprintf(stream,
+            ", \"seed\": %lld, \"generations\": %lld, \"env_steps\": %lld, \"train_s\": %.6f, \"wall_s\": %.6f, "
+            "\"target_return\": %.17g, ",
+            (long long)es->config.seed, (long long)es->generation, (long long)es->env_steps, es->train_s, r->wall_s,
+            es->config.target);
+    if (r->test_episodes > 0) {
+        fprintf(stream,
+                "\"test_return_mean\": %.17g, \"test_return_std\": %.17g, \"test_length_mean\": %.17g, "
+                "\"test_episodes\": %d, ",
+                r->test.return_mean, r->test.return_std, r->test.length_mean, r->test_episodes);
+    } else {
+        fputs("\"test_return_mean\": null, \"test_return_std\": null, \"test_length_mean\": null, "
+              "\"test_episodes\": 0, ",
+              stream);
+    }
+    fprintf(stream, "\"params\": %d, ", es->spec.policy.params);
+    put_text(stream, "params_hash", r->params_hash);
+    fputs(", ", stream);
+    put_text(stream, "device", r->device);
+    fputs(", ", stream);
+    put_text(stream, "run", r->run);
+    fputs("}\n", stream);
 }
 
 void es_report_result(const Es *es, const EsResult *r, bool json, FILE *stream) {
     if (json) {
-        fprintf(stream,
-                "{\"env\": \"%s\", \"outcome\": \"%s\", \"seed\": %lld, \"generations\": %lld, \"env_steps\": %lld, "
-                "\"train_s\": %.6f, \"wall_s\": %.6f, \"target_return\": %.17g, \"test_return_mean\": %.17g, "
-                "\"test_return_std\": %.17g, \"test_length_mean\": %.17g, \"test_episodes\": %d, "
-                "\"params\": %d, \"params_hash\": \"%s\", \"device\": \"%s\", \"run\": \"%s\"}\n",
-                es->config.env, r->outcome, (long long)es->config.seed, (long long)es->generation,
-                (long long)es->env_steps, es->train_s, r->wall_s, es->config.target, r->test.return_mean,
-                r->test.return_std, r->test.length_mean, r->test_episodes, es->spec.policy.params, r->params_hash,
-                r->device, r->run);
+        put_result(es, r, stream);
         return;
     }
     fprintf(stream, "%s: %s after %lld generations, %lld env steps, %.2f s of training\n", es->config.env, r->outcome,
             (long long)es->generation, (long long)es->env_steps, es->train_s);
-    fprintf(stream, "return %.2f +- %.2f over %d episodes on unused seeds, without noise (solved at %g)\n",
-            r->test.return_mean, r->test.return_std, r->test_episodes, es->config.target);
+    if (r->test_episodes > 0) {
+        fprintf(stream, "return %.2f +- %.2f over %d episodes on unused seeds, without noise (solved at %g)\n",
+                r->test.return_mean, r->test.return_std, r->test_episodes, es->config.target);
+    }
     fprintf(stream, "parameters %s\n", r->params_hash);
     fprintf(stream, "run folder %s\n", r->run);
 }

@@ -74,12 +74,15 @@ static Status check_meta(const Es *es, const HostCheckpoint *file, const char *p
 }
 
 // Reads every tensor into `loaded`, whose vectors have memory of their own.
-static Status read_tensors(const Es *loaded, const EsScalars *scalars, const HostCheckpoint *file, const char *path) {
+static Status read_tensors(Es *loaded, EsScalars *scalars, const HostCheckpoint *file, const char *path) {
     HostTensor tensors[STATE_TENSORS];
-    list_tensors(loaded, scalars, tensors);
+    EsNormalizer *n = &loaded->normalizer;
+    void *const data[STATE_TENSORS] = {loaded->params, loaded->first, loaded->second,    &n->count,
+                                       n->sum,         n->square,     scalars->progress, &scalars->train_s};
+    list_tensors(loaded, scalars, tensors); // `data` is in its order
     for (int i = 0; i < STATE_TENSORS; i++) {
         const HostTensor *t = &tensors[i];
-        TRY(host_checkpoint_read(file, t->name, t->dtype, t->rank, t->shape, (void *)(uintptr_t)t->data));
+        TRY(host_checkpoint_read(file, t->name, t->dtype, t->rank, t->shape, data[i]));
     }
     if (scalars->progress[0] < 0 || scalars->progress[0] >= 1 << 28 || scalars->progress[1] < 0) {
         return host_fail(STATUS_CORRUPT, "%s: generation %lld is out of range", path, (long long)scalars->progress[0]);
@@ -96,8 +99,12 @@ static Status load_from(Es *es, const HostCheckpoint *file, const char *path) {
     loaded.params = vectors;
     loaded.first = vectors + params;
     loaded.second = vectors + 2 * params;
-    EsScalars scalars;
+    EsScalars scalars = {0};
     Status status = read_tensors(&loaded, &scalars, file, path);
+    // What can fail comes first.
+    if (status == STATUS_OK) {
+        status = es->backend->ops->es_write(es->kern, loaded.params, loaded.first, loaded.second);
+    }
     if (status == STATUS_OK) {
         memcpy(es->params, loaded.params, params * sizeof *vectors);
         memcpy(es->first, loaded.first, params * sizeof *vectors);
@@ -107,7 +114,6 @@ static Status load_from(Es *es, const HostCheckpoint *file, const char *path) {
         es->env_steps = scalars.progress[1];
         es->train_s = scalars.train_s;
         es_derive_schedule(es);
-        status = es->backend->ops->es_write(es->kern, es->params, es->first, es->second);
     }
     free(vectors);
     return status;

@@ -18,6 +18,7 @@ typedef struct EsRun {
     EsConfig values;
     HostConfig config;
     ConfigArgs args;
+    int threads; // 0: as many as allowed
     HostPool *pool;
     KernBackend *backend;
     char device[128];
@@ -28,6 +29,7 @@ typedef struct EsRun {
     double start_s;
     int64_t saved_generation; // of the newest checkpoint; -1: none
     EsTest test;              // the latest
+    bool is_tested;           // the final test was made
     const char *outcome;
 } EsRun;
 
@@ -52,59 +54,92 @@ enum { METRICS_COUNT = sizeof metrics_columns / sizeof metrics_columns[0] };
 
 // ---- settings ------------------------------------------------------------------------------------------------------
 
-// Settings that do not change what a run computes, only how far it goes: a resumed run may be given others.
-static bool may_change_on_resume(const char *name) {
-    static const char *const names[] = {"env",        "generations",   "target",          "stop_at_target",
-                                        "test_every", "test_episodes", "checkpoint_every"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (strcmp(names[i], name) == 0) return true;
+// Settings of a run that a later call may be given anew. With --resume, those that do not change what the run computes,
+// only how far it goes; with --eval, those that say what the policy is tested on.
+static bool may_change(const char *name, bool resume) {
+    static const struct {
+        const char *name;
+        bool resume, eval;
+    } settings[] = {
+        {"env", true, true},
+        {"generations", true, false},
+        {"target", true, true},
+        {"stop_at_target", true, false},
+        {"test_every", true, false},
+        {"test_episodes", true, true},
+        {"checkpoint_every", true, false},
+        {"set", false, true},
+        {"randomize", false, true},
+        {"time_limit", false, true},
+        {"seed", false, true},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        if (strcmp(settings[i].name, name) == 0) return resume ? settings[i].resume : settings[i].eval;
     }
     return false;
 }
 
-static Status check_resume(const EsRun *run) {
+// What --resume and --eval do not go with.
+static Status check_given(const EsRun *run) {
+    bool resume = run->values.resume[0] != '\0';
+    const char *command = resume ? "--resume" : "--eval";
+    if (resume && run->values.eval[0] != '\0') return host_fail(STATUS_USAGE, "--resume and --eval: one of them");
+    if (run->values.out[0] != '\0' || run->values.config[0] != '\0') {
+        return host_fail(STATUS_USAGE, "%s takes folder and settings from the run: leave out --%s", command,
+                         run->values.out[0] != '\0' ? "out" : "config");
+    }
     const ConfigTable *table = es_config_table();
     for (int i = 0; i < table->count; i++) {
         const ConfigOption *option = &table->options[i];
         if (option->command || host_config_layer(&run->config, option->name) != CONFIG_ARGS) continue;
-        if (!may_change_on_resume(option->name)) {
-            return host_fail(STATUS_USAGE, "--%s cannot be changed with --resume: it would be another run",
-                             option->name);
+        if (may_change(option->name, resume)) continue;
+        char name[64];
+        snprintf(name, sizeof name, "%s", option->name);
+        for (char *c = name; *c != '\0'; c++) {
+            if (*c == '_') *c = '-';
         }
-    }
-    if (run->values.out[0] != '\0' || run->values.config[0] != '\0') {
-        return host_fail(STATUS_USAGE, "--resume takes folder and settings from the run: leave out --%s",
-                         run->values.out[0] != '\0' ? "out" : "config");
+        return host_fail(STATUS_USAGE, "--%s cannot be changed with %s: it is the run's", name, command);
     }
     return STATUS_OK;
+}
+
+// Reads the settings of the run or of the file that was named; `source` is what messages call it, "" if there is none.
+static Status read_file(EsRun *run, const char **source) {
+    EsConfig *values = &run->values;
+    *source = values->resume[0] != '\0' ? values->resume : values->eval;
+    if ((*source)[0] != '\0') {
+        char path[HOST_PATH_MAX];
+        TRY(check_given(run));
+        TRY(host_run_config_path(*source, path));
+        return host_config_from_file(&run->config, CONFIG_FILE, path);
+    }
+    *source = values->config;
+    if ((*source)[0] == '\0') return STATUS_OK;
+    return host_config_from_file(&run->config, CONFIG_FILE, values->config);
 }
 
 // Puts the layers together: simulator defaults < config file (or the resumed run's) < command line.
 static Status read_settings(EsRun *run, int argc, char **argv) {
     host_config_init(&run->config, es_config_table(), &run->values);
     TRY(host_config_parse_args(&run->config, argc, argv, &run->args));
-    if (run->args.help || run->args.version || run->values.list) return STATUS_OK;
+    if (run->args.help || run->args.version) return STATUS_OK;
     if (run->args.count > 1) {
         return host_fail(STATUS_USAGE, "one simulator at a time: '%s' and '%s'", run->args.positional[0],
                          run->args.positional[1]);
     }
-    const char *folder = run->values.resume[0] != '\0' ? run->values.resume : run->values.eval;
-    char path[HOST_PATH_MAX];
-    if (run->values.resume[0] != '\0' && run->values.eval[0] != '\0') {
-        return host_fail(STATUS_USAGE, "--resume and --eval: one of them");
+    if (run->values.list) return STATUS_OK;
+    if (strcmp(run->values.threads, "auto") != 0) {
+        int64_t threads = 0;
+        TRY(host_parse_int("--threads", run->values.threads, 1, HOST_THREADS_MAX, "threads, or auto", &threads));
+        run->threads = (int)threads;
     }
-    if (folder[0] != '\0') {
-        TRY(check_resume(run));
-        TRY(host_run_config_path(folder, path));
-        TRY(host_config_from_file(&run->config, CONFIG_FILE, path));
-    } else if (run->values.config[0] != '\0') {
-        TRY(host_config_from_file(&run->config, CONFIG_FILE, run->values.config));
-    }
+    const char *source = "";
+    TRY(read_file(run, &source));
     if (run->args.count == 1) {
         const SimSpec *named = sim_spec_find(run->args.positional[0]);
         if (named == NULL) return es_report_unknown(run->args.positional[0]);
-        if (folder[0] != '\0' && strcmp(named->name, run->values.env) != 0) {
-            return host_fail(STATUS_USAGE, "%s is a run of %s, not of %s", folder, run->values.env, named->name);
+        if (source[0] != '\0' && run->values.env[0] != '\0' && strcmp(named->name, run->values.env) != 0) {
+            return host_fail(STATUS_USAGE, "%s is of %s, not of %s", source, run->values.env, named->name);
         }
         TRY(host_config_set(&run->config, CONFIG_ARGS, "env", named->name));
     }
@@ -118,11 +153,7 @@ static Status read_settings(EsRun *run, int argc, char **argv) {
 
 static Status open_cpu(EsRun *run) {
     static const char *const isas[] = {"auto", "baseline", "v3", "v4"};
-    int64_t threads = 0;
-    if (strcmp(run->values.threads, "auto") != 0) {
-        TRY(host_parse_int("--threads", run->values.threads, 1, HOST_THREADS_MAX, "threads", &threads));
-    }
-    TRY(host_pool_create((int)threads, run->values.bind == 0 ? HOST_BIND_NONE : HOST_BIND_CORE, &run->pool));
+    TRY(host_pool_create(run->threads, run->values.bind == 0 ? HOST_BIND_NONE : HOST_BIND_CORE, &run->pool));
     if (host_pool_is_oversubscribed(run->pool)) {
         fprintf(stderr, "esrun: warning: %d threads on %d allowed cores: slower than %d threads would be\n",
                 host_pool_threads(run->pool), host_cpu_allowed(), host_cpu_allowed());
@@ -133,12 +164,15 @@ static Status open_cpu(EsRun *run) {
 
 static Status open_device(EsRun *run) {
     enum { DEVICE_AUTO, DEVICE_CPU, DEVICE_CUDA };
+    char reason[512] = "";
     if (run->values.device != DEVICE_CPU) {
         Status status = kern_cuda_open((int)run->values.gpu, &run->backend);
         if (status != STATUS_OK && run->values.device == DEVICE_CUDA) return status;
-        if (status != STATUS_OK && !run->values.quiet) fprintf(stderr, "esrun: on the CPU: %s\n", host_message());
+        if (status != STATUS_OK) snprintf(reason, sizeof reason, "%.*s", (int)sizeof reason - 1, host_message());
     }
     if (run->backend == NULL) TRY(open_cpu(run));
+    if (reason[0] != '\0' && !run->values.quiet) fprintf(stderr, "esrun: on the CPU: %s\n", reason);
+    if (run->backend == NULL) return host_fail(STATUS_DEVICE, "no device was opened"); // no open function does that
     run->backend->ops->describe(run->backend, run->device, sizeof run->device);
     return STATUS_OK;
 }
@@ -173,34 +207,54 @@ static Status test_target(EsRun *run, bool *held) {
     return STATUS_OK;
 }
 
+static bool is_test_due(const EsRun *run) {
+    return run->es.generation > 0 && run->es.generation % run->values.test_every == 0;
+}
+
 static Status train(EsRun *run) {
-    run->outcome = "generations done";
-    while (run->es.generation < run->values.generations) {
+    bool held = false;
+    // A run that was stopped within a test, or after its last one, is tested again: else it would train on where an
+    // unbroken run ends.
+    if (run->values.stop_at_target && is_test_due(run)) TRY(test_target(run, &held));
+    run->outcome = held ? "target held" : "generations done";
+    if (held && !run->values.quiet) {
+        host_progress_note(&run->progress, "esrun: the target is held already; --no-stop-at-target trains on");
+    }
+    while (!held && run->es.generation < run->values.generations) {
         EsReport report;
         TRY(es_generation(&run->es, &report));
-        bool tested = report.generation % run->values.test_every == 0, held = false;
-        if (tested) TRY(test_target(run, &held));
-        TRY(write_metrics(run, &report, tested));
+        bool tested = is_test_due(run);
+        Status status = tested ? test_target(run, &held) : STATUS_OK;
+        if (status != STATUS_OK && status != STATUS_STOPPED) return status;
+        TRY(write_metrics(run, &report, tested && status == STATUS_OK)); // the generation is done, stopped or not
+        TRY(status);
         char text[96];
         snprintf(text, sizeof text, "return %.1f (test %.1f), %.1fM env steps/s", report.return_mean,
                  run->test.return_mean, (double)report.env_steps / report.wall_s * 1e-6);
         host_progress_update(&run->progress, report.generation, text);
-        if (held && run->values.stop_at_target) {
-            run->outcome = "target held";
-            break;
-        }
+        held = held && run->values.stop_at_target;
+        if (held) run->outcome = "target held";
         if (report.generation % run->values.checkpoint_every == 0) TRY(save(run));
     }
     return STATUS_OK;
 }
 
-static Status finish(EsRun *run) {
-    host_progress_finish(&run->progress);
-    TRY(save(run));
-    if (strcmp(run->outcome, "stopped") != 0) {
-        TRY(es_test(&run->es, ES_TEST_FINAL, (int32_t)run->values.test_episodes, &run->test));
-    }
+static bool is_stopped(const EsRun *run) { return run->outcome != NULL && strcmp(run->outcome, "stopped") == 0; }
+
+static Status final_test(EsRun *run) {
+    TRY(es_test(&run->es, ES_TEST_FINAL, (int32_t)run->values.test_episodes, &run->test));
+    run->is_tested = true;
     return STATUS_OK;
+}
+
+static Status finish(EsRun *run) {
+    TRY(save(run));
+    Status status = is_stopped(run) ? STATUS_OK : final_test(run);
+    if (status == STATUS_STOPPED) {
+        run->outcome = "stopped";
+        status = STATUS_OK;
+    }
+    return status;
 }
 
 static void print_result(const EsRun *run, const char *folder) {
@@ -212,7 +266,7 @@ static void print_result(const EsRun *run, const char *folder) {
         .params_hash = host_hash_text(es_params_hash(&run->es), hash),
         .wall_s = host_now_s() - run->start_s,
         .test = run->test,
-        .test_episodes = (int32_t)run->values.test_episodes,
+        .test_episodes = run->is_tested ? (int32_t)run->values.test_episodes : 0,
     };
     es_report_result(&run->es, &result, run->values.json, stdout);
 }
@@ -226,6 +280,10 @@ static Status open_run(EsRun *run) {
         TRY(host_run_dir_resume(&run->dir, run->values.resume));
         TRY(host_run_newest_checkpoint(run->dir.path, &run->saved_generation, path));
         if (run->saved_generation >= 0) TRY(es_load(&run->es, path));
+        if (run->values.generations < run->es.generation) {
+            return host_fail(STATUS_USAGE, "--generations %lld: the run has done %lld already",
+                             (long long)run->values.generations, (long long)run->es.generation);
+        }
     } else {
         TRY(host_run_dir_create(&run->dir, run->values.out, run->values.env));
     }
@@ -251,10 +309,11 @@ static Status run_training(EsRun *run) {
         run->outcome = "stopped";
         status = STATUS_OK;
     }
+    host_progress_finish(&run->progress);
     if (status == STATUS_OK) status = finish(run);
     if (status != STATUS_OK) return status;
     print_result(run, run->dir.path);
-    if (strcmp(run->outcome, "stopped") == 0) {
+    if (is_stopped(run)) {
         fprintf(stderr, "esrun: stopped after a checkpoint; go on with: esrun --resume %s\n", run->dir.path);
     }
     return STATUS_OK;
@@ -269,7 +328,7 @@ static Status run_eval(EsRun *run) {
     if (generation < 0) return host_fail(STATUS_IO, "%s: holds no checkpoint yet", run->values.eval);
     TRY(es_open(run->backend, &run->values, &run->es));
     TRY(es_load(&run->es, path));
-    TRY(es_test(&run->es, ES_TEST_FINAL, (int32_t)run->values.test_episodes, &run->test));
+    TRY(final_test(run));
     run->outcome = "tested";
     print_result(run, run->values.eval);
     return STATUS_OK;
@@ -281,8 +340,7 @@ static Status run_dry(EsRun *run) {
     host_plan_init(&plan);
     TRY(es_config_spec(&run->values, &spec));
     TRY(es_plan(run->backend, &run->values, &plan));
-    es_report_plan(&run->values, &spec, &plan, run->device, run->values.json, stdout);
-    return STATUS_OK;
+    return es_report_plan(&run->values, &spec, &plan, run->device, run->values.json, stdout);
 }
 
 static void print_help(void) {
@@ -294,6 +352,7 @@ static void print_help(void) {
 }
 
 static Status run_command(EsRun *run, int argc, char **argv) {
+    TRY(host_file_hold_standard());
     TRY(host_signals_install());
     TRY(read_settings(run, argc, argv));
     if (run->args.help) {
@@ -318,6 +377,7 @@ int main(int argc, char **argv) {
     static EsRun run = {.metrics = {.fd = -1}, .dir = {.lock_fd = -1}};
     run.start_s = host_now_s();
     Status status = run_command(&run, argc, argv);
+    if (status == STATUS_OK) status = host_file_check_stdout();
     if (status != STATUS_OK) fprintf(stderr, "esrun: %s\n", host_message());
     host_metrics_close(&run.metrics);
     host_run_dir_close(&run.dir);

@@ -10,6 +10,25 @@
 
 bool host_file_exists(const char *path) { return access(path, F_OK) == 0; }
 
+Status host_file_hold_standard(void) {
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+        // The wrong way round, so that using it fails as on a closed stream. The lowest free number is this one.
+        if (open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            return host_fail(STATUS_SYSTEM, "cannot open /dev/null: %s", strerror(errno));
+    }
+    return STATUS_OK;
+}
+
+Status host_file_check_stdout(void) {
+    errno = 0;
+    bool lost = fflush(stdout) != 0;
+    int reason = errno;
+    if (!lost && !ferror(stdout)) return STATUS_OK;
+    return host_fail(STATUS_IO, "cannot write to stdout: %s",
+                     reason != 0 ? strerror(reason) : "an earlier write failed");
+}
+
 Status host_file_join(const char *folder, const char *name, char path[HOST_PATH_MAX]) {
     int length = snprintf(path, HOST_PATH_MAX, "%s/%s", folder, name);
     if (length < 0 || length >= HOST_PATH_MAX)

@@ -34,6 +34,14 @@ Status host_file_make_folder(const char *path) HOST_MUST_CHECK;
 
 bool host_file_exists(const char *path);
 
+// Opens /dev/null in the place of a standard stream that is closed: else the next file that is opened would get its
+// number, and what is printed would go into that file. Such a stream still fails when it is used. For the start of
+// main.
+Status host_file_hold_standard(void) HOST_MUST_CHECK;
+
+// Flushes stdout; STATUS_IO if anything that was printed there was lost (a full disk, a closed pipe).
+Status host_file_check_stdout(void) HOST_MUST_CHECK;
+
 // Joins two parts with a slash; STATUS_USAGE if the result is too long.
 Status host_file_join(const char *folder, const char *name, char path[HOST_PATH_MAX]) HOST_MUST_CHECK;
 

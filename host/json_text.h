@@ -1,6 +1,8 @@
 // JSON text by hand, where Jansson's own writer does not keep the order, the line breaks or the shortest doubles.
 //
-// Private to host/. Ownership: none kept. Errors: see each function. Thread safety: any thread.
+// Every JSON text that Shoal writes goes through here, so that a quote in a folder's name never breaks one.
+//
+// Ownership: none kept. Errors: see each function. Thread safety: any thread.
 #ifndef SHOAL_HOST_JSON_TEXT_H
 #define SHOAL_HOST_JSON_TEXT_H
 
@@ -9,6 +11,10 @@
 #include <stdio.h>
 
 #include "host/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 // Whether the text is valid UTF-8 and so can be written as a JSON string.
 bool host_json_is_valid(const char *text);
@@ -26,5 +32,9 @@ typedef struct JsonText {
 Status host_json_open(JsonText *json) HOST_MUST_CHECK;
 // Gives the finished text, the caller's to free; size_bytes may be NULL.
 Status host_json_close(JsonText *json, char **text, size_t *size_bytes) HOST_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,16 +14,23 @@
 
 enum { ROW_MAX_BYTES = HOST_METRICS_COLUMNS_MAX * 72, FILE_MAX_BYTES = 1 << 30 };
 
-// Appends to the file in one call; what was written in part is taken back.
-static Status append(HostMetrics *metrics, const char *text, size_t length) {
+static ssize_t write_some(int fd, const char *text, size_t length) {
     ssize_t written;
     do
-        written = write(metrics->fd, text, length);
+        written = write(fd, text, length);
     while (written < 0 && errno == EINTR);
+    return written;
+}
+
+// Appends to the file in one call; what was written in part is taken back.
+static Status append(HostMetrics *metrics, const char *text, size_t length) {
+    ssize_t written = write_some(metrics->fd, text, length);
     if (written == (ssize_t)length) {
         metrics->size_bytes += written;
         return STATUS_OK;
     }
+    // Only the attempt to write the rest says why it did not fit.
+    if (written >= 0) written = write_some(metrics->fd, text + written, length - (size_t)written);
     int reason = written < 0 ? errno : ENOSPC;
     // If this fails too, resuming cuts the torn line off.
     if (ftruncate(metrics->fd, metrics->size_bytes) != 0) errno = 0;

@@ -14,16 +14,16 @@ SIM_FN float policy_activate(float x, PolicyActivation activation) {
     return activation == POLICY_TANH ? sim_tanhf(x) : (x < 0.0f ? 0.0f : x);
 }
 
-// The index of the largest output, the first of equals.
+// The index of the largest output, the first of equals. Masks, not selects: a compiler makes branches of those, and
+// which action is best is what a branch predictor cannot know.
 SIM_FN int32_t policy_argmax(const float *outputs, int count) {
-    int32_t best = 0;
-    float best_value = outputs[0];
+    uint32_t best = 0, best_bits = sim_bits_from_float(outputs[0]);
     for (int i = 1; i < count; i++) {
-        int32_t larger = outputs[i] > best_value;
-        best = larger ? i : best;
-        best_value = larger ? outputs[i] : best_value;
+        uint32_t larger = 0u - (uint32_t)(outputs[i] > sim_float_from_bits(best_bits));
+        best = ((uint32_t)i & larger) | (best & ~larger);
+        best_bits = (sim_bits_from_float(outputs[i]) & larger) | (best_bits & ~larger);
     }
-    return best;
+    return (int32_t)best;
 }
 
 // A continuous action from an output.

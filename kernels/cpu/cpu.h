@@ -5,7 +5,12 @@
 #include "kernels/cpu/lanes.h"
 #include "kernels/kern.h"
 
-enum { CPU_NOISE_GROUP = 64, CPU_UPDATE_TILE = 256 };
+enum {
+    CPU_NOISE_GROUP = 64,
+    CPU_UPDATE_TILE = 256,
+    CPU_GANGS = 2,                   // blocks of lanes that a thread evaluates in turn
+    CPU_L1_BUDGET_BYTES = 40 * 1024, // of weights; first-level caches have 32 to 64 KiB. It changes speed, not results
+};
 
 struct CpuEs;
 struct CpuEvaluation;
@@ -36,10 +41,10 @@ typedef struct CpuBackend {
 
 // The scratch of one thread.
 typedef struct CpuScratch {
-    KernLanes *lanes;
-    float *noise;     // [params_pad] of `noise_pair`
+    KernLanes *lanes[CPU_GANGS];
+    float *noise;     // [params_pad] of one pair
     float *flat;      // [params_pad] one member's parameters
-    float *packed[2]; // [packed] each slot's member
+    float *packed;    // [gang][slots_max][packed] the slots' members
     float *hidden[2]; // [DENSE_SAMPLES_MAX][width_pad] activations, layers alternating
 } CpuScratch;
 
@@ -53,6 +58,7 @@ typedef struct CpuEs {
     HostBlock block;
     int32_t params_pad; // multiple of 64
     int32_t packed;     // floats of one member's packed weights
+    int32_t slots_max;  // members that one gang holds at a time
     int32_t width_pad;
     float *params, *first, *second; // [params_pad]
     CpuScratch *scratch;            // [threads]
@@ -84,7 +90,7 @@ extern const struct CpuIsaOps cpu_ops_baseline;
 extern const struct CpuIsaOps cpu_ops_v3, cpu_ops_v4;
 #endif
 
-// kernels/cpu/batch.c and kernels/cpu/es.c: the entries of KernOps.
+// kernels/cpu/batch.c and kernels/cpu/population.c: the entries of KernOps.
 Status cpu_batch_plan(KernBackend *backend, const KernBatchSpec *spec, HostPlan *plan);
 Status cpu_batch_open(KernBackend *backend, const KernBatchSpec *spec, KernBatch **batch);
 void cpu_batch_close(KernBatch *batch);

@@ -60,8 +60,32 @@ WIDE_FN void dense_wide(const DenseGroup *g, int n, int shared, int in, int out_
         DENSE_TILES(2, 0)
     } else if (n == 2) {
         DENSE_TILES(2, 1)
+    } else if (!shared) {
+        DENSE_TILES(4, 0)
     } else {
         DENSE_TILES(4, 1)
+    }
+}
+
+// One sample's share of a wide layer: adds inputs [first, end) to the sums at `start`, and puts them in y.
+WIDE_FN void dense_add(const float *w, const float *x, const float *start, float *y, int first, int end, int out_pad) {
+    int at = 0;
+    for (; at + 4 * WIDE <= out_pad; at += 4 * WIDE) {
+        Wide sum[4];
+        _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) sum[j] = wide_load(start + at + j * WIDE);
+        _Pragma("GCC unroll 8") for (int i = first; i < end; i++) {
+            Wide input = wide_set(x[i]);
+            _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) {
+                sum[j] = wide_fma(wide_load(w + i * out_pad + at + j * WIDE), input, sum[j]);
+            }
+        }
+        _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++) wide_store(y + at + j * WIDE, sum[j]);
+    }
+    for (; at < out_pad; at += WIDE) {
+        Wide sum = wide_load(start + at);
+        for (int i = first; i < end; i++)
+            sum = wide_fma(wide_load(w + i * out_pad + at), wide_set(x[i]), sum);
+        wide_store(y + at, sum);
     }
 }
 
@@ -84,6 +108,7 @@ WIDE_FN void dense_narrow(const DenseGroup *g, int n, int in_pad, int out) {
     }
 }
 
+// count: a multiple of 16.
 WIDE_FN void dense_activate(float *restrict y, int count, PolicyActivation activation) {
     float *aligned = __builtin_assume_aligned(y, 64);
     if (activation == POLICY_TANH) {

@@ -33,8 +33,8 @@ _Static_assert(ACTIONS <= LANES_ACTIONS_MAX, "raise LANES_ACTIONS_MAX");
 _Static_assert(sizeof(PARAMS) / 4 <= KERN_SIM_PARAMS_MAX, "raise KERN_SIM_PARAMS_MAX");
 
 #define LANES 1
-#include "kernels/cpu/lanes_body.h"
+#include "kernels/cpu/lanes_body.inc"
 #define LANES 8
-#include "kernels/cpu/lanes_body.h"
+#include "kernels/cpu/lanes_body.inc"
 #define LANES 16
-#include "kernels/cpu/lanes_body.h"
+#include "kernels/cpu/lanes_body.inc"

@@ -1,5 +1,5 @@
 // What the CPU backend's drivers know of a simulator: a table of functions over blocks of lanes, one table for each
-// simulator, instruction set and number of lanes, made by kernels/cpu/lanes_body.h.
+// simulator, instruction set and number of lanes, made by kernels/cpu/lanes_body.inc.
 #ifndef SHOAL_KERNELS_CPU_LANES_H
 #define SHOAL_KERNELS_CPU_LANES_H
 

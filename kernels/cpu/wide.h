@@ -45,6 +45,22 @@ WIDE_FN Wide wide_fma(Wide a, Wide b, Wide c) {
 #endif
 }
 
+// sim_clamp, bit for bit: with the bound first, the processor's maximum and minimum return x where it is NaN and where
+// both are equal.
+WIDE_FN Wide wide_clamp(Wide x, float low, float high) {
+#if defined(__AVX512F__)
+    return _mm512_min_ps(wide_set(high), _mm512_max_ps(wide_set(low), x));
+#elif WIDE == 8
+    return _mm256_min_ps(wide_set(high), _mm256_max_ps(wide_set(low), x));
+#else
+    for (int k = 0; k < WIDE; k++) {
+        float y = x[k] < low ? low : x[k];
+        x[k] = y > high ? high : y;
+    }
+    return x;
+#endif
+}
+
 // Folds 16 partial sums p[16 / WIDE]: partial k += partial k + 8, then + 4, + 2, + 1.
 WIDE_FN float wide_fold16(const Wide *p) {
 #if WIDE == 16

@@ -87,7 +87,7 @@ def complaints(what, marked, found, width):
 
 
 def instance_source(root, folder, lanes, body):
-    """kernels/cpu/instance.c for one number of lanes only, over the lanes_body.h at `body`."""
+    """kernels/cpu/instance.c for one number of lanes only, over the lanes_body.inc at `body`."""
     text = (root / "kernels/cpu/instance.c").read_text()
     head = text[: text.index("#define LANES 1\n")]
     path = Path(folder) / f"instance_{lanes}.c"
@@ -114,7 +114,7 @@ def check_file(compiler, root, flags, name, marked_name, isa):
 
 
 def planted(root, folder, name, old, new):
-    text = (root / "kernels/cpu/lanes_body.h").read_text()
+    text = (root / "kernels/cpu/lanes_body.inc").read_text()
     if text.count(old) != 1:
         raise RuntimeError(f"the negative control '{name}' finds its place {text.count(old)} times: {old}")
     path = Path(folder) / f"lanes_body_{name}.h"
@@ -144,7 +144,7 @@ def main():
         print(f"skipped: {compiler} is not gcc, whose reports this test reads")
         return SKIPPED
     flags += ["-w", f"-I{root}"]
-    body = root / "kernels/cpu/lanes_body.h"
+    body = root / "kernels/cpu/lanes_body.inc"
     jobs = []
     with ThreadPoolExecutor(2) as pool, tempfile.TemporaryDirectory() as folder:
         for isa in ISAS:

@@ -29,7 +29,7 @@ static ScratchSizes scratch_sizes(const CpuEs *es) {
 
 static size_t scratch_bytes(const CpuEs *es) {
     ScratchSizes s = scratch_sizes(es);
-    return s.lanes + s.state + s.params + 2 * s.vector + 2 * s.packed + 2 * s.hidden;
+    return CPU_GANGS * (s.lanes + s.state + s.params + (size_t)es->slots_max * s.packed) + 2 * s.vector + 2 * s.hidden;
 }
 
 static void *take(unsigned char **at, size_t bytes) {
@@ -40,16 +40,17 @@ static void *take(unsigned char **at, size_t bytes) {
 
 static void carve_scratch(const CpuEs *es, unsigned char *at, CpuScratch *scratch) {
     ScratchSizes s = scratch_sizes(es);
-    scratch->lanes = take(&at, s.lanes);
-    scratch->lanes->state = take(&at, s.state);
-    scratch->lanes->params = take(&at, s.params);
-    scratch->lanes->sim = &es->spec.sim;
-    scratch->lanes->seed_low = (uint32_t)es->spec.seed;
-    scratch->lanes->seed_high = (uint32_t)(es->spec.seed >> 32);
+    for (int g = 0; g < CPU_GANGS; g++) {
+        KernLanes *lanes = scratch->lanes[g] = take(&at, s.lanes);
+        lanes->state = take(&at, s.state);
+        lanes->params = take(&at, s.params);
+        lanes->sim = &es->spec.sim;
+        lanes->seed_low = (uint32_t)es->spec.seed;
+        lanes->seed_high = (uint32_t)(es->spec.seed >> 32);
+    }
     scratch->noise = take(&at, s.vector);
     scratch->flat = take(&at, s.vector);
-    for (int i = 0; i < 2; i++)
-        scratch->packed[i] = take(&at, s.packed);
+    scratch->packed = take(&at, CPU_GANGS * (size_t)es->slots_max * s.packed);
     for (int i = 0; i < 2; i++)
         scratch->hidden[i] = take(&at, s.hidden);
 }
@@ -70,6 +71,12 @@ static void describe_es(CpuEs *es, CpuBackend *cpu, const KernEsSpec *spec) {
         es->packed += out >= POLICY_NARROW ? (in + 1) * cpu_round_up(out, 16) : out * cpu_round_up(in, 16) + 16;
         if (cpu_round_up(in, 16) > es->width_pad) es->width_pad = cpu_round_up(in, 16);
         if (cpu_round_up(out, 16) > es->width_pad) es->width_pad = cpu_round_up(out, 16);
+    }
+    // As many as keep the weights of all gangs in the first-level cache.
+    es->slots_max = 1;
+    size_t bytes = CPU_GANGS * (size_t)es->packed * sizeof(float);
+    while (es->slots_max < es->sim->lanes && 2 * (size_t)es->slots_max * bytes <= CPU_L1_BUDGET_BYTES) {
+        es->slots_max *= 2;
     }
 }
 

@@ -1,0 +1,50 @@
+// What the program and libshoal_cuda.so know of each other: one entry of the library, and the functions of host/ that
+// the library calls back. They are handed over in a table because the library is opened with dlopen and a program does
+// not export its symbols; a copy of host/ inside the library would keep messages, the stop flag and the profiler's
+// hooks to itself.
+//
+// Ownership: the library copies the table. Errors: as in kernels/kern.h. Thread safety: the functions' own.
+#ifndef SHOAL_KERNELS_CUDA_CUDA_HOST_H
+#define SHOAL_KERNELS_CUDA_CUDA_HOST_H
+
+#include <stdbool.h>
+
+#include "host/plan.h"
+#include "host/status.h"
+#include "host/trace.h"
+#include "kernels/kern.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Raised whenever this table, or a struct of kernels/kern.h, changes: a library from another build is refused.
+enum { CUDA_HOST_VERSION = 1 };
+
+#define CUDA_LIBRARY "libshoal_cuda.so"
+#define CUDA_ENTRY   "shoal_cuda_backend_open"
+
+typedef struct CudaHost {
+    // These two stay first, for good: a library of any version can read the one and say so through the other.
+    int version;
+    Status (*fail_at)(const char *file, int line, Status status, const char *format, ...)
+        __attribute__((format(printf, 4, 5)));
+    int slice_steps; // steps of each slice of an evaluation; 0: as many as fit the time of a slice
+    bool (*stop_requested)(void);
+    void (*plan_init)(HostPlan *plan);
+    Status (*plan_add)(HostPlan *plan, const char *purpose, size_t count, size_t item_bytes, int *item);
+    Status (*plan_alloc)(const HostPlan *plan, const HostMemory *memory, HostBlock *block);
+    void (*block_free)(HostBlock *block);
+    const char *(*bytes_text)(size_t size_bytes, char text[16]);
+    const HostTraceHooks *(*trace_begin)(HostTraceCategory category, const char *name);
+    void (*trace_end)(const HostTraceHooks *hooks);
+} CudaHost;
+
+// The type of the library's entry, CUDA_ENTRY.
+typedef Status CudaBackendOpen(const CudaHost *host, int device, KernBackend **backend);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

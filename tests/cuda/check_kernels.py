@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Checks what nvcc made of the kernels: no stack frame and no spill, and only arithmetic that every device rounds alike.
+
+usage: check_kernels.py FOLDER NAME...     reads FOLDER/NAME.txt (ptxas -v) and FOLDER/NAME.ptx
+exit status: 0 nothing found, 1 something, 2 bad usage
+"""
+
+import re
+import sys
+from pathlib import Path
+
+KERNEL = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
+FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+REGISTERS = re.compile(r"Used (\d+) registers")
+
+# PTX instructions that the determinism rules exclude, and why.
+FORBIDDEN = [
+    (re.compile(r"\.f64\b"), "double precision"),
+    (re.compile(r"\.ftz\b"), "flushes subnormals"),
+    (re.compile(r"\.(approx|full)\b"), "an approximation"),
+    (re.compile(r"\b(add|sub|mul)\.f32\b"), "without .rn: ptxas may fuse it"),
+    (re.compile(r"\bmad(\.\w+)*\.f32\b"), "a contracted multiply-add"),
+    (re.compile(r"\b(min|max)(\.\w+)*\.f32\b"), "differs on signed zeros and NaN"),
+    (re.compile(r"\b(atom|red)\b.*\.f(16|32)"), "a float atomic: its order is not fixed"),
+    (re.compile(r"\b(wmma|mma|wgmma)\."), "a tensor core"),
+]
+
+
+def check_report(name, text):
+    """Findings in one ptxas report."""
+    kernel = None
+    kernels = 0
+    for line in text.splitlines():
+        if match := KERNEL.search(line):
+            kernel = f"{match.group(1)} ({match.group(2)})"
+            kernels += 1
+        elif match := FRAME.search(line):
+            frame, stores, loads = map(int, match.groups())
+            if frame or stores or loads:
+                yield f"{name}: {kernel}: {frame} bytes of stack, {stores} of spill stores, {loads} of spill loads"
+        elif match := REGISTERS.search(line):
+            print(f"{int(match.group(1)):4} registers  {kernel}")
+    if kernels == 0:
+        yield f"{name}: no kernel in it"
+
+
+def check_ptx(name, text):
+    """Findings in one PTX file."""
+    if ".entry" not in text:
+        yield f"{name}: no kernel in it"
+    for number, line in enumerate(text.splitlines(), 1):
+        code = line.split("//")[0]
+        for pattern, reason in FORBIDDEN:
+            if pattern.search(code):
+                yield f"{name}:{number}: {code.strip()}: {reason}"
+
+
+def findings(folder, names):
+    for name in names:
+        for suffix, check in ((".txt", check_report), (".ptx", check_ptx)):
+            path = Path(folder) / (name + suffix)
+            if path.is_file():
+                yield from check(path.name, path.read_text(encoding="utf-8"))
+            else:
+                yield f"{path}: not there"
+
+
+def main():
+    if len(sys.argv) < 3:
+        print(__doc__, file=sys.stderr)
+        return 2
+    found = list(findings(sys.argv[1], sys.argv[2:]))
+    for finding in found:
+        print(finding)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

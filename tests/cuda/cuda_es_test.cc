@@ -1,0 +1,313 @@
+// Evaluation and update of an ES population on the GPU against the CPU, bit for bit.
+#include <cmath>
+
+#include "host/signals.h"
+#include "tests/cuda/cuda_test_util.h"
+
+namespace {
+
+struct Es {
+    KernEs *es = nullptr;
+    const KernOps *ops = nullptr;
+
+    void open(KernBackend *backend, const KernEsSpec &spec) {
+        ops = backend->ops;
+        ASSERT_OK(ops->es_open(backend, &spec, &es));
+    }
+    ~Es() {
+        if (ops != nullptr) ops->es_close(es);
+    }
+};
+
+struct Results {
+    std::vector<KernEpisode> episodes;
+    std::vector<float> sums;
+};
+
+void expect_equal(const Results &a, const Results &b) {
+    ASSERT_EQ(a.episodes.size(), b.episodes.size());
+    for (size_t i = 0; i < a.episodes.size(); i++) {
+        ASSERT_EQ(a.episodes[i].length, b.episodes[i].length) << "pair " << i;
+        ASSERT_EQ(sim_bits_from_float(a.episodes[i].episode_return), sim_bits_from_float(b.episodes[i].episode_return))
+            << "pair " << i;
+    }
+    ASSERT_EQ(memcmp(a.sums.data(), b.sums.data(), a.sums.size() * sizeof(float)), 0) << "normaliser sums";
+}
+
+// Parameters as they are after some training: no layer is near zero.
+std::vector<float> random_params(const PolicyShape &policy) {
+    std::vector<float> params(static_cast<size_t>(policy.params));
+    policy_init(&policy, 99, params.data());
+    for (size_t i = 0; i < params.size(); i++) {
+        params[i] = params[i] * 2.0f + 0.3f * (test_uniform(5, static_cast<uint32_t>(i)) - 0.5f);
+    }
+    return params;
+}
+
+KernNormalizer random_normalizer() {
+    KernNormalizer normalizer = {};
+    for (int k = 0; k < POLICY_OBS_MAX; k++) {
+        normalizer.mean[k] = 0.2f * (test_uniform(6, static_cast<uint32_t>(k)) - 0.5f);
+        normalizer.scale[k] = 0.5f + 3.0f * test_uniform(7, static_cast<uint32_t>(k));
+    }
+    return normalizer;
+}
+
+KernEsStep test_step(uint32_t generation) {
+    return KernEsStep{generation, 0.03f, 0.02f, 0.9f, 0.999f, 1000.0f, 1e-8f, 0.005f};
+}
+
+class CudaEsTest : public CudaTest {
+  protected:
+    KernEsSpec make_spec(const SimSpec *sim, const std::vector<int32_t> &hidden, int32_t members, int32_t episodes) {
+        KernEsSpec spec = {};
+        spec.sim = test_sim(sim, 60, false);
+        EXPECT_EQ(policy_shape(&spec.policy, sim, hidden.data(), static_cast<int>(hidden.size()), POLICY_TANH),
+                  STATUS_OK);
+        spec.seed = UINT64_C(0xfedcba9876543210);
+        spec.members = members;
+        spec.episodes = episodes;
+        return spec;
+    }
+
+    static KernEsJob whole_job(const KernEsSpec &spec) {
+        return KernEsJob{SIM_RNG_EPISODE, 3, 0.1f, 0, spec.members, spec.episodes};
+    }
+
+    static void write(const Es &es, const KernEsSpec &spec) {
+        std::vector<float> params = random_params(spec.policy), zeros(params.size());
+        ASSERT_OK(es.ops->es_write(es.es, params.data(), zeros.data(), zeros.data()));
+    }
+
+    static Status evaluate(const Es &es, const KernEsSpec &spec, const KernEsJob &job, bool sums, Results *results) {
+        KernNormalizer normalizer = random_normalizer();
+        size_t pairs = static_cast<size_t>(job.count) * static_cast<size_t>(job.episodes);
+        results->episodes.assign(pairs, KernEpisode{-1.0f, -1});
+        results->sums.assign(sums ? pairs * 2 * static_cast<size_t>(spec.sim.spec->obs) : 0, -1.0f);
+        return es.ops->es_evaluate(es.es, &job, &normalizer, results->episodes.data(),
+                                   sums ? results->sums.data() : nullptr);
+    }
+
+    void compare(const KernEsSpec &spec, const KernEsJob &job, bool sums = true) {
+        Es a, b;
+        a.open(cpu, spec);
+        b.open(cuda, spec);
+        write(a, spec);
+        write(b, spec);
+        Results x, y;
+        ASSERT_OK(evaluate(a, spec, job, sums, &x));
+        ASSERT_OK(evaluate(b, spec, job, sums, &y));
+        expect_equal(x, y);
+    }
+};
+
+TEST_F(CudaEsTest, EverySimulatorAndShapeMatchesTheCpu) {
+    const std::vector<std::vector<int32_t>> shapes = {{}, {8}, {16, 16}, {64, 64}, {100, 20}};
+    for (int i = 0; i < sim_spec_count(); i++) {
+        for (size_t k = 0; k < shapes.size(); k++) {
+            SCOPED_TRACE(std::string(sim_spec_at(i)->name) + ", shape " + std::to_string(k));
+            KernEsSpec spec = make_spec(sim_spec_at(i), shapes[k], 6, 2);
+            spec.common = k % 2 == 0;
+            compare(spec, whole_job(spec));
+            if (HasFailure()) return;
+        }
+    }
+}
+
+TEST_F(CudaEsTest, RandomisedParametersAndReluMatchTheCpu) {
+    for (int i = 0; i < sim_spec_count(); i++) {
+        SCOPED_TRACE(sim_spec_at(i)->name);
+        KernEsSpec spec = make_spec(sim_spec_at(i), {20}, 6, 3);
+        spec.sim = test_sim(sim_spec_at(i), 40, true);
+        spec.policy.activation = POLICY_RELU;
+        compare(spec, whole_job(spec));
+        if (HasFailure()) return;
+    }
+}
+
+TEST_F(CudaEsTest, TheWholeTimeLimitMatchesTheCpu) {
+    for (int i = 0; i < sim_spec_count(); i++) {
+        SCOPED_TRACE(sim_spec_at(i)->name);
+        KernEsSpec spec = make_spec(sim_spec_at(i), {16}, 2, 1);
+        spec.sim.time_limit = sim_spec_at(i)->time_limit;
+        compare(spec, whole_job(spec));
+        if (HasFailure()) return;
+    }
+}
+
+// On the virtual GPU and on small ones these weights do not fit a block's shared memory.
+TEST_F(CudaEsTest, WeightsInGlobalMemoryMatchTheCpu) {
+    KernEsSpec spec = make_spec(sim_spec_find("cartpole"), {136, 128}, 6, 1);
+    spec.sim.time_limit = 20;
+    compare(spec, whole_job(spec));
+    spec = make_spec(sim_spec_find("pendulum"), {300, 200}, 2, 1);
+    spec.sim.time_limit = 4;
+    compare(spec, whole_job(spec));
+}
+
+// How a wave is cut into slices, and more pairs than slots, change nothing.
+TEST_F(CudaEsTest, SlicesChangeNothing) {
+    for (int slice_steps : {1, 7, 64}) {
+        open_backends(slice_steps);
+        for (const char *name : {"cartpole", "acrobot", "mountain_car_continuous"}) {
+            SCOPED_TRACE(name + std::string(", slices of ") + std::to_string(slice_steps));
+            KernEsSpec spec = make_spec(sim_spec_find(name), {16}, 100, 7);
+            spec.sim = test_sim(sim_spec_find(name), 9, slice_steps == 7);
+            compare(spec, whole_job(spec), slice_steps != 64);
+            if (HasFailure()) return;
+        }
+    }
+    open_backends(3);
+    KernEsSpec spec = make_spec(sim_spec_find("cartpole"), {136, 128}, 4, 1); // in global memory
+    spec.sim.time_limit = 10;
+    compare(spec, whole_job(spec));
+}
+
+// A range of members, an evaluation without noise, and more pairs than there is room for results at once.
+TEST_F(CudaEsTest, OtherJobsMatchTheCpu) {
+    KernEsSpec spec = make_spec(sim_spec_find("pendulum"), {8}, 20, 2);
+    spec.sim.time_limit = 12;
+    compare(spec, KernEsJob{SIM_RNG_EPISODE, 1000, 0.05f, 3, 9, 2});
+    compare(spec, KernEsJob{SIM_RNG_EPISODE, 0, 0.05f, 19, 1, 1});
+    compare(spec, KernEsJob{SIM_RNG_EVALUATE, 0, 0.0f, 0, 1, 100});
+    spec.common = true;
+    compare(spec, KernEsJob{SIM_RNG_EVALUATE, 0, 0.0f, 0, 2, 30});
+    spec = make_spec(sim_spec_find("mountain_car"), {}, 2, 1);
+    spec.sim.time_limit = 2;
+    compare(spec, KernEsJob{SIM_RNG_EVALUATE, 0, 0.0f, 0, 1, 2500});
+    compare(spec, KernEsJob{SIM_RNG_EPISODE, 5, 0.3f, 0, 2, 700});
+}
+
+TEST_F(CudaEsTest, NamesTheLowestInfiniteEpisode) {
+    KernEsSpec spec = make_spec(sim_spec_find("cartpole"), {8}, 40, 3);
+    // Beyond sine's range, so that the first NaN comes after a few steps, and not in every episode.
+    spec.sim.any_random = true;
+    int k = sim_spec_param(spec.sim.spec, "force_n");
+    spec.sim.random[k] = true;
+    spec.sim.low[k] = 0.0f;
+    spec.sim.high[k] = 3e10f;
+    int angle = sim_spec_param(spec.sim.spec, "max_theta_rad"), position = sim_spec_param(spec.sim.spec, "max_x_m");
+    spec.sim.value[angle] = spec.sim.value[position] = 3e8f;
+    for (int slice_steps : {0, 1}) {
+        open_backends(slice_steps);
+        Es a, b;
+        a.open(cpu, spec);
+        b.open(cuda, spec);
+        write(a, spec);
+        write(b, spec);
+        Results x, y;
+        ASSERT_EQ(evaluate(a, spec, whole_job(spec), true, &x), STATUS_NUMERIC);
+        std::string message = host_message();
+        ASSERT_EQ(evaluate(b, spec, whole_job(spec), true, &y), STATUS_NUMERIC);
+        EXPECT_EQ(host_message(), message);
+        EXPECT_NE(message.find("step 3: x_dot_mps is NaN or infinite"), std::string::npos) << message;
+    }
+}
+
+TEST_F(CudaEsTest, StopsAndGoesOn) {
+    open_backends(1);
+    KernEsSpec spec = make_spec(sim_spec_find("cartpole"), {8}, 4, 2);
+    Es b;
+    b.open(cuda, spec);
+    write(b, spec);
+    Results first, stopped, again;
+    ASSERT_OK(evaluate(b, spec, whole_job(spec), true, &first));
+    host_stop_request();
+    EXPECT_EQ(evaluate(b, spec, whole_job(spec), true, &stopped), STATUS_STOPPED);
+    host_stop_clear();
+    ASSERT_OK(evaluate(b, spec, whole_job(spec), true, &again));
+    expect_equal(first, again);
+}
+
+TEST_F(CudaEsTest, RanksMatchTheCpu) {
+    for (int32_t members : {2, 6, 256, 1000}) {
+        KernEsSpec spec = make_spec(sim_spec_find("pendulum"), {}, members, 1);
+        Es a, b;
+        a.open(cpu, spec);
+        b.open(cuda, spec);
+        size_t n = static_cast<size_t>(members);
+        std::vector<float> fitness(n), x(n), y(n);
+        for (size_t i = 0; i < n; i++)
+            fitness[i] = std::floor(test_uniform(8, static_cast<uint32_t>(i)) * 50.0f) - 25.0f;
+        fitness[0] = -0.0f;
+        fitness[1] = -INFINITY;
+        ASSERT_OK(a.ops->es_shape(a.es, fitness.data(), x.data()));
+        ASSERT_OK(b.ops->es_shape(b.es, fitness.data(), y.data()));
+        EXPECT_EQ(memcmp(x.data(), y.data(), n * sizeof(float)), 0) << members;
+    }
+}
+
+class CudaUpdateTest : public CudaEsTest {
+  protected:
+    static std::vector<float> read(const Es &es, const KernEsSpec &spec) {
+        size_t n = static_cast<size_t>(spec.policy.params);
+        std::vector<float> all(3 * n);
+        EXPECT_EQ(es.ops->es_read(es.es, &all[0], &all[n], &all[2 * n]), STATUS_OK) << host_message();
+        return all;
+    }
+
+    void compare_updates(const std::vector<int32_t> &hidden, int32_t members) {
+        KernEsSpec spec = make_spec(sim_spec_find("cartpole"), hidden, members, 1);
+        Es a, b;
+        a.open(cpu, spec);
+        b.open(cuda, spec);
+        write(a, spec);
+        write(b, spec);
+        std::vector<float> shaped(static_cast<size_t>(members)), before = read(a, spec);
+        for (uint32_t generation = 0; generation < 2; generation++) {
+            for (size_t i = 0; i < shaped.size(); i++) {
+                shaped[i] = test_uniform(20 + generation, static_cast<uint32_t>(i)) - 0.5f;
+            }
+            KernEsStep step = test_step(generation);
+            ASSERT_OK(a.ops->es_update(a.es, &step, shaped.data()));
+            ASSERT_OK(b.ops->es_update(b.es, &step, shaped.data()));
+        }
+        std::vector<float> x = read(a, spec), y = read(b, spec);
+        EXPECT_EQ(memcmp(x.data(), y.data(), x.size() * sizeof(float)), 0) << members << " members";
+        EXPECT_NE(memcmp(x.data(), before.data(), x.size() * sizeof(float)), 0);
+    }
+};
+
+TEST_F(CudaUpdateTest, MatchesTheCpu) {
+    compare_updates({}, 2);
+    compare_updates({8}, 20);
+    compare_updates({64, 64}, 30);
+    compare_updates({100, 20}, 12);
+    compare_updates({8}, 512);
+    compare_updates({8}, 1100); // three chunks, the last a part
+}
+
+TEST_F(CudaUpdateTest, RoundsChangeNothing) {
+    open_backends(1); // one chunk a round
+    compare_updates({8}, 1500);
+}
+
+// Whole generations: whatever one operation leaves to the next is the same.
+TEST_F(CudaUpdateTest, GenerationsMatchTheCpu) {
+    for (const char *name : {"cartpole", "pendulum"}) {
+        KernEsSpec spec = make_spec(sim_spec_find(name), {16, 16}, 20, 2);
+        spec.sim.time_limit = 30;
+        std::vector<float> params[2];
+        for (int which = 0; which < 2; which++) {
+            Es es;
+            es.open(which == 0 ? cpu : cuda, spec);
+            write(es, spec);
+            for (uint32_t generation = 0; generation < 3; generation++) {
+                KernEsJob job = {SIM_RNG_EPISODE, generation, 0.1f, 0, spec.members, spec.episodes};
+                Results results;
+                ASSERT_OK(evaluate(es, spec, job, true, &results));
+                std::vector<float> fitness(20), shaped(20);
+                for (size_t i = 0; i < 20; i++) {
+                    fitness[i] = results.episodes[2 * i].episode_return + results.episodes[2 * i + 1].episode_return;
+                }
+                ASSERT_OK(es.ops->es_shape(es.es, fitness.data(), shaped.data()));
+                KernEsStep step = test_step(generation);
+                ASSERT_OK(es.ops->es_update(es.es, &step, shaped.data()));
+            }
+            params[which] = read(es, spec);
+        }
+        EXPECT_EQ(memcmp(params[0].data(), params[1].data(), params[0].size() * sizeof(float)), 0) << name;
+    }
+}
+
+} // namespace

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""One trajectory everywhere: the same params_hash for any threads, instruction set, lanes and build.
+
+golden_hashes.txt holds what the settings below gave when it was made: a build whose hashes differ computes something
+else. `cli_hash_test.py --write` makes it anew; do that only when a change is meant to change results, and say so.
+"""
+
+import os
+import sys
+import unittest
+from pathlib import Path
+
+import esrun_harness as harness
+from esrun_harness import SIMULATORS, EsrunTest, fixed
+
+GOLDEN = Path(__file__).with_name("golden_hashes.txt")
+
+CASES = {
+    "plain": ({}, []),
+    "one episode": ({"episodes": 1, "pop": 70, "seed": 17}, []),
+    "own episodes": ({"hidden": "20", "activation": "relu"}, ["--no-common-random", "--no-normalize"]),
+    "linear": ({"hidden": "none", "pop": 600, "episodes": 1, "generations": 4}, []),
+}
+RANDOMIZE = {
+    "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
+    "mountain_car_continuous": "power=0.001:0.002", "acrobot": "link1_mass_kg=0.8:1.2", "pendulum": "mass_kg=0.8:1.2",
+}  # fmt: skip
+
+
+def cases():
+    """(env, case, options) of every golden hash."""
+    for env in SIMULATORS:
+        for name, (changes, flags) in CASES.items():
+            yield env, name, fixed(env, **changes) + flags
+        yield env, "randomized", fixed(env) + ["--randomize=" + RANDOMIZE[env]]
+
+
+class Hash(EsrunTest):
+    def hash(self, *args):
+        return self.good(*args, "--out", self.path())["params_hash"]
+
+    def test_golden(self):
+        golden = {}
+        for line in GOLDEN.read_text(encoding="utf-8").splitlines():
+            if not line.startswith("#"):
+                env, name, value = line.split("\t")
+                golden[env, name] = value
+        self.assertEqual([(env, name) for env, name, _ in cases()], list(golden))
+        for env, name, args in cases():
+            with self.subTest(env=env, case=name):
+                self.assertEqual(golden[env, name], self.hash(*args))
+
+    def write_golden(self):
+        lines = ["# simulator, case of cli_hash_test.py, params_hash; made by cli_hash_test.py --write"]
+        lines += [f"{env}\t{name}\t{self.hash(*args)}" for env, name, args in cases()]
+        GOLDEN.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def test_hashes_differ(self):
+        """A hash that does not change with the seed, or the generation, would prove nothing."""
+        hashes = [self.hash(*fixed("cartpole", **c)) for c in [{}, {"seed": 6}, {"generations": 11}, {"lr": 0.051}]]
+        self.assertEqual(4, len(set(hashes)))
+
+    def test_threads_lanes_and_instruction_sets(self):
+        isas = []
+        for isa in ["baseline", "v3", "v4"]:
+            done = self.esrun("--dry-run", *fixed("cartpole", isa=isa))
+            if done.code == 0:
+                isas.append(isa)
+            else:
+                self.assertIn(f"does not have x86-64-{isa}" if isa != "baseline" else "", done.err)
+        print(f"instruction sets: {' '.join(isas)}")
+        for env in SIMULATORS:
+            # A few members with many episodes each are cut up in another way than many members with few.
+            for changes in [{}] if harness.SANITIZED else [{}, {"pop": 2, "episodes": 37}]:
+                changes = {**changes, "generations": 4}
+                expected = self.hash(*fixed(env, threads=1, lanes=1, isa="baseline", **changes))
+                for i, isa in enumerate(isas):
+                    for j, lanes in enumerate([1, 8, 16]):
+                        threads = 2 - (i + j) % 2
+                        with self.subTest(env=env, isa=isa, lanes=lanes, threads=threads, changes=changes):
+                            args = fixed(env, threads=threads, lanes=lanes, isa=isa, **changes)
+                            self.assertEqual(expected, self.hash(*args))
+                self.assertEqual(expected, self.hash(*fixed(env, threads=3, **changes)))
+
+    def test_more_threads_than_cores(self):
+        threads = len(os.sched_getaffinity(0)) + 3
+        done = self.esrun(*fixed("cartpole", threads=threads), "--json", "--out", self.path())
+        self.assertEqual(0, done.code, done)
+        self.assertRegex(done.err, rf"warning: {threads} threads on \d+ allowed cores")
+        self.assertEqual(self.hash(*fixed("cartpole")), done.json["params_hash"])
+
+    def test_pinned_to_cores(self):
+        self.assertEqual(self.hash(*fixed("cartpole")), self.hash(*fixed("cartpole", bind="core")))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        unittest.TextTestRunner().run(Hash("write_golden"))
+    else:
+        harness.main()

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# The command line's tests with injected faults, ROUNDS (10) times over, each time at other random moments.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+export ESRUN=${ESRUN:-build/bin/esrun} PYTHONDONTWRITEBYTECODE=1
+rounds=${ROUNDS:-10}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+for ((round = 1; round <= rounds; round++)); do
+    for name in usage resume; do
+        if ! python3 "tests/es/cli_${name}_test.py" >"$log" 2>&1; then
+            cat "$log"
+            echo "faults: round $round of cli_${name}_test.py failed"
+            exit 1
+        fi
+    done
+done
+echo "faults: $rounds rounds of bad input, signals, kills and full disks, no failure"
