@@ -224,7 +224,10 @@ void run(const KernBatchSpec &spec, const std::vector<CpuWay> &ways, int steps, 
                 ASSERT_STATUS(batch->reset(mask.data()));
             }
             write_actions(*batch, spec.sim.spec, actions);
-            ASSERT_STATUS(batch->step());
+            Status status = batch->step();
+            int in_use = upper_halves_in_use();
+            ASSERT_STATUS(status);
+            ASSERT_NE(in_use, 1);
         }
     }
     EXPECT_GT(resets, 0);

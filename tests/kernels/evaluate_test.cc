@@ -67,6 +67,7 @@ Outcome evaluate(const Case &c, const CpuWay &way, bool with_sums = true) {
     for (int run = 0; run < 2; run++) {
         out.status =
             kernels->es_evaluate(es, &c.job, &c.normalizer, out.episodes.data(), with_sums ? out.sums.data() : nullptr);
+        EXPECT_NE(upper_halves_in_use(), 1) << c.text << "; " << way.text();
     }
     if (out.status != STATUS_OK) out.message = host_message();
     kernels->es_close(es);
