@@ -95,11 +95,18 @@ static void normalizer_of(const Es *es, KernNormalizer *out) {
     }
 }
 
-// Takes in a generation's observations, by (member, episode).
-static void fold_observations(Es *es) {
-    if (es->sums == NULL) return;
+// Takes in a generation's observations, by (member, episode). On failure nothing has been taken in.
+static Status fold_observations(Es *es) {
+    if (es->sums == NULL) return STATUS_OK;
     int obs = es->spec.policy.size[0];
     int64_t episodes = (int64_t)es->spec.members * es->spec.episodes;
+    for (int64_t i = 0; i < episodes * 2 * obs; i++) {
+        if (isfinite(es->sums[i])) continue;
+        return host_fail(STATUS_NUMERIC,
+                         "%s: member %lld, episode %lld: observation %lld is too large to be normalised",
+                         es->config.env, (long long)(i / (2 * obs) / es->spec.episodes),
+                         (long long)(i / (2 * obs) % es->spec.episodes), (long long)(i % obs));
+    }
     EsNormalizer *n = &es->normalizer;
     for (int64_t i = 0; i < episodes; i++) {
         const float *sums = es->sums + i * 2 * obs;
@@ -109,10 +116,22 @@ static void fold_observations(Es *es) {
             n->square[k] += (double)sums[obs + k];
         }
     }
+    return STATUS_OK;
+}
+
+// A sum of finite rewards may still overflow. What would follow from that (ranks, a target that is held) is not to be
+// believed.
+static Status check_returns(const Es *es, int64_t members, int64_t episodes) {
+    for (int64_t i = 0; i < members * episodes; i++) {
+        if (isfinite(es->episodes[i].episode_return)) continue;
+        return host_fail(STATUS_NUMERIC, "%s: member %lld, episode %lld: the return is infinite after %d steps",
+                         es->config.env, (long long)(i / episodes), (long long)(i % episodes), es->episodes[i].length);
+    }
+    return STATUS_OK;
 }
 
 static void fold_fitness(Es *es, EsReport *report) {
-    double sum = 0.0, low = INFINITY, high = -INFINITY;
+    double sum = 0.0, low = (double)INFINITY, high = -low;
     int64_t steps = 0;
     for (int32_t m = 0; m < es->spec.members; m++) {
         double total = 0.0;
@@ -150,6 +169,7 @@ Status es_generation(Es *es, EsReport *report) {
         .episodes = es->spec.episodes,
     };
     TRY(ops->es_evaluate(es->kern, &job, &normalizer, es->episodes, es->sums));
+    TRY(check_returns(es, job.count, job.episodes));
     fold_fitness(es, report);
     TRY(ops->es_shape(es->kern, es->fitness, es->shaped));
     KernEsStep step = {
@@ -162,8 +182,8 @@ Status es_generation(Es *es, EsReport *report) {
         .epsilon = 1e-8f,
         .weight_decay = (float)es->config.weight_decay,
     };
+    TRY(fold_observations(es));
     TRY(ops->es_update(es->kern, &step, es->shaped));
-    fold_observations(es);
     TRY(ops->es_read(es->kern, es->params, es->first, es->second));
     report->sigma = es->sigma;
     report->lr = es->lr;
@@ -183,6 +203,7 @@ Status es_test(Es *es, uint32_t round, int32_t episodes, EsTest *test) {
     normalizer_of(es, &normalizer);
     KernEsJob job = {.purpose = SIM_RNG_EVALUATE, .generation = round, .count = 1, .episodes = episodes};
     TRY(es->backend->ops->es_evaluate(es->kern, &job, &normalizer, es->episodes, NULL));
+    TRY(check_returns(es, 1, episodes));
     double sum = 0.0, square = 0.0;
     int64_t steps = 0;
     for (int32_t i = 0; i < episodes; i++) {

@@ -7,8 +7,8 @@
 //     gradient    sum over pairs of (rank[2p] - rank[2p + 1]) noise(p) / (2 pairs sigma), minus weight_decay params
 //     update      Adam, upwards; then the normaliser takes in the generation's observations
 //
-// Ownership: es_open()/es_close(). Errors: Status; a generation that fails or is stopped changes nothing. Thread
-// safety: none.
+// Ownership: es_open()/es_close(). Errors: Status; a generation that is stopped or meets a NaN changes nothing; after a
+// device has failed, only a checkpoint is to be trusted. Thread safety: none.
 #ifndef SHOAL_ES_ES_H
 #define SHOAL_ES_ES_H
 

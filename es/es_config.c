@@ -61,10 +61,10 @@ Status es_config_spec(const EsConfig *config, KernEsSpec *spec) {
     }
     kern_sim_default(&spec->sim, sim);
     spec->sim.time_limit = (int)config->time_limit;
-    for (int i = 0; i < config->set.count; i++)
-        TRY(kern_sim_set(&spec->sim, config->set.at[i]));
     for (int i = 0; i < config->randomize.count; i++)
         TRY(kern_sim_randomize(&spec->sim, config->randomize.at[i]));
+    for (int i = 0; i < config->set.count; i++)
+        TRY(kern_sim_set(&spec->sim, config->set.at[i]));
     TRY(policy_shape(&spec->policy, sim, config->hidden.at, config->hidden.count,
                      config->activation == 0 ? POLICY_TANH : POLICY_RELU));
     spec->seed = (uint64_t)config->seed;

@@ -11,8 +11,9 @@ static void put_text(FILE *stream, const char *key, const char *text) {
 }
 
 Status es_report_unknown(const char *env) {
-    const char *names[64];
-    int count = sim_spec_count();
+    enum { NAMES_MAX = 64 };
+    const char *names[NAMES_MAX];
+    int count = sim_spec_count() < NAMES_MAX ? sim_spec_count() : NAMES_MAX;
     for (int i = 0; i < count; i++)
         names[i] = sim_spec_at(i)->name;
     return host_fail(STATUS_USAGE, "unknown simulator '%s'; did you mean '%s'? (--list shows all)", env,
@@ -34,6 +35,10 @@ static void put_spaces(const SimSpec *sim, FILE *stream) {
     put_text(stream, "gymnasium_id", sim->gymnasium_id);
     fprintf(stream, ", \"observation\": %d, \"discrete\": %d, \"continuous\": %d", sim->obs, sim->discrete,
             sim->continuous);
+    if (sim->continuous > 0) {
+        fprintf(stream, ", \"action_low\": %.9g, \"action_high\": %.9g", (double)sim->action_low,
+                (double)sim->action_high);
+    }
 }
 
 static void list_all(bool json, FILE *stream) {
@@ -86,6 +91,9 @@ static Status list_one(const SimSpec *sim, bool json, FILE *stream) {
         put_spaces(sim, stream);
         fprintf(stream, ",\n \"parameters\": [");
         list_params(sim, json, stream);
+        fprintf(stream, "],\n \"state\": [");
+        for (int i = 0; i < sim->state_words; i++)
+            fprintf(stream, "%s\"%s\"", i > 0 ? ", " : "", sim->state[i].name);
         fprintf(stream, "],\n \"settings\": %s}\n", settings);
     } else {
         fprintf(stream, "%s (%s): observation of %d, actions: %s\n\n", sim->name, sim->gymnasium_id, sim->obs, action);

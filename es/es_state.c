@@ -5,6 +5,7 @@
 
 #include "es/es.h"
 #include "host/checkpoint.h"
+#include "host/trace.h"
 
 // "cartpole 4-16-2 tanh": what a checkpoint must agree on with the run that loads it.
 static const char *shape_text(const Es *es, char text[128]) {
@@ -42,6 +43,7 @@ static void list_tensors(const Es *es, const EsScalars *scalars, HostTensor tens
 }
 
 Status es_save(const Es *es, const char *path) {
+    HOST_TRACE_SCOPE(IO, "checkpoint");
     EsScalars scalars = {{es->generation, es->env_steps}, es->train_s};
     HostTensor tensors[STATE_TENSORS];
     list_tensors(es, &scalars, tensors);

@@ -28,8 +28,9 @@ typedef struct EsRun {
     HostProgress progress;
     double start_s;
     int64_t saved_generation; // of the newest checkpoint; -1: none
-    EsTest test;              // the latest
-    bool is_tested;           // the final test was made
+    EsTest test;              // the latest, if there was one
+    bool has_test;
+    bool is_tested; // the final test was made
     const char *outcome;
 } EsRun;
 
@@ -93,12 +94,9 @@ static Status check_given(const EsRun *run) {
         const ConfigOption *option = &table->options[i];
         if (option->command || host_config_layer(&run->config, option->name) != CONFIG_ARGS) continue;
         if (may_change(option->name, resume)) continue;
-        char name[64];
-        snprintf(name, sizeof name, "%s", option->name);
-        for (char *c = name; *c != '\0'; c++) {
-            if (*c == '_') *c = '-';
-        }
-        return host_fail(STATUS_USAGE, "--%s cannot be changed with %s: it is the run's", name, command);
+        char name[HOST_CONFIG_NAME_MAX];
+        return host_fail(STATUS_USAGE, "--%s cannot be changed with %s: it is the run's",
+                         host_config_spell(option->name, true, name), command);
     }
     return STATUS_OK;
 }
@@ -128,6 +126,10 @@ static Status read_settings(EsRun *run, int argc, char **argv) {
                          run->args.positional[1]);
     }
     if (run->values.list) return STATUS_OK;
+    if (run->values.lanes != 0 && run->values.lanes != 1 && run->values.lanes != 8 && run->values.lanes != 16) {
+        return host_fail(STATUS_USAGE, "--lanes %lld: 1, 8 or 16 (0: the instruction set's own)",
+                         (long long)run->values.lanes);
+    }
     if (strcmp(run->values.threads, "auto") != 0) {
         int64_t threads = 0;
         TRY(host_parse_int("--threads", run->values.threads, 1, HOST_THREADS_MAX, "threads, or auto", &threads));
@@ -199,6 +201,7 @@ static Status test_target(EsRun *run, bool *held) {
     uint32_t round = 2 * (uint32_t)run->es.generation;
     int32_t episodes = (int32_t)run->values.test_episodes;
     TRY(es_test(&run->es, round, episodes, &run->test));
+    run->has_test = true;
     *held = run->test.return_mean >= run->values.target;
     if (!*held || !run->values.stop_at_target) return STATUS_OK;
     EsTest again;
@@ -209,6 +212,14 @@ static Status test_target(EsRun *run, bool *held) {
 
 static bool is_test_due(const EsRun *run) {
     return run->es.generation > 0 && run->es.generation % run->values.test_every == 0;
+}
+
+static void show_progress(EsRun *run, const EsReport *report) {
+    char test[48] = "", text[128];
+    if (run->has_test) snprintf(test, sizeof test, " (test %.1f)", run->test.return_mean);
+    snprintf(text, sizeof text, "return %.1f%s, %.1fM env steps/s", report->return_mean, test,
+             (double)report->env_steps / report->wall_s * 1e-6);
+    host_progress_update(&run->progress, report->generation, text);
 }
 
 static Status train(EsRun *run) {
@@ -228,10 +239,7 @@ static Status train(EsRun *run) {
         if (status != STATUS_OK && status != STATUS_STOPPED) return status;
         TRY(write_metrics(run, &report, tested && status == STATUS_OK)); // the generation is done, stopped or not
         TRY(status);
-        char text[96];
-        snprintf(text, sizeof text, "return %.1f (test %.1f), %.1fM env steps/s", report.return_mean,
-                 run->test.return_mean, (double)report.env_steps / report.wall_s * 1e-6);
-        host_progress_update(&run->progress, report.generation, text);
+        show_progress(run, &report);
         held = held && run->values.stop_at_target;
         if (held) run->outcome = "target held";
         if (report.generation % run->values.checkpoint_every == 0) TRY(save(run));

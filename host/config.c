@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { NAME_MAX_BYTES = 64 };
-
 static void *value_at(const HostConfig *config, int index) {
     return (unsigned char *)config->values + config->table->options[index].offset_bytes;
 }
@@ -96,7 +94,7 @@ void host_config_init(HostConfig *config, const ConfigTable *table, void *values
     memset(values, 0, table->size_bytes);
     for (int i = 0; i < table->count; i++) {
         const ConfigOption *option = &table->options[i];
-        assert(strlen(option->name) < NAME_MAX_BYTES);
+        assert(strlen(option->name) < HOST_CONFIG_NAME_MAX);
         if (option->type == CONFIG_TYPE_LIST) continue;
         assert(option->type != CONFIG_TYPE_SIZES || (option->min_int >= 1 && option->max_int <= INT32_MAX));
         Status status = host_config_set_option(config, CONFIG_DEFAULT, i, option->name, option->default_text);
@@ -105,9 +103,8 @@ void host_config_init(HostConfig *config, const ConfigTable *table, void *values
     }
 }
 
-// With dashes on the command line, underscores elsewhere.
-static const char *spell(const char *name, bool command_line, char text[NAME_MAX_BYTES]) {
-    snprintf(text, NAME_MAX_BYTES, "%s", name);
+const char *host_config_spell(const char *name, bool command_line, char text[HOST_CONFIG_NAME_MAX]) {
+    snprintf(text, HOST_CONFIG_NAME_MAX, "%s", name);
     for (char *c = text; *c != '\0'; c++) {
         if (*c == '-' || *c == '_') *c = command_line ? '-' : '_';
     }
@@ -116,8 +113,8 @@ static const char *spell(const char *name, bool command_line, char text[NAME_MAX
 
 Status host_config_unknown(const ConfigTable *table, const char *what, const char *name, bool command_line,
                            bool settings_only) {
-    char spelled[NAME_MAX_BYTES];
-    spell(name, false, spelled);
+    char spelled[HOST_CONFIG_NAME_MAX];
+    host_config_spell(name, false, spelled);
     const char *names[HOST_CONFIG_OPTIONS_MAX];
     int count = 0;
     for (int i = 0; i < table->count; i++) {
@@ -127,14 +124,14 @@ Status host_config_unknown(const ConfigTable *table, const char *what, const cha
     const char *dashes = command_line ? "--" : "";
     if (nearest == NULL) return host_fail(STATUS_USAGE, "%s%s%.100s", what, dashes, name);
     return host_fail(STATUS_USAGE, "%s%s%.100s; the nearest is %s%s", what, dashes, name, dashes,
-                     spell(nearest, command_line, spelled));
+                     host_config_spell(nearest, command_line, spelled));
 }
 
 Status host_config_set(HostConfig *config, ConfigLayer layer, const char *name, const char *text) {
     int index = host_config_index(config->table, name);
     if (index < 0) return host_config_unknown(config->table, "unknown option ", name, true, false);
-    char what[NAME_MAX_BYTES + 16], spelled[NAME_MAX_BYTES];
-    snprintf(what, sizeof what, "option --%s", spell(config->table->options[index].name, true, spelled));
+    char what[HOST_CONFIG_NAME_MAX + 16], spelled[HOST_CONFIG_NAME_MAX];
+    snprintf(what, sizeof what, "option --%s", host_config_spell(config->table->options[index].name, true, spelled));
     return host_config_set_option(config, layer, index, what, text);
 }
 

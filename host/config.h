@@ -56,6 +56,7 @@ extern "C" {
 
 enum {
     HOST_CONFIG_OPTIONS_MAX = 128,
+    HOST_CONFIG_NAME_MAX = 64, // bytes, with the zero at the end
     HOST_TEXT_MAX = 512,
     HOST_SIZES_MAX = 8,
     HOST_LIST_MAX = 32,
@@ -157,6 +158,9 @@ Status host_config_to_json(const HostConfig *config, char **json) HOST_MUST_CHEC
 Status host_config_from_json(HostConfig *config, ConfigLayer layer, const char *source, const char *json,
                              size_t json_bytes) HOST_MUST_CHECK;
 Status host_config_from_file(HostConfig *config, ConfigLayer layer, const char *path) HOST_MUST_CHECK;
+
+// An option's name as it is written on the command line (dashes) or elsewhere (underscores). Returns `text`.
+const char *host_config_spell(const char *name, bool command_line, char text[HOST_CONFIG_NAME_MAX]);
 
 // The one of `names` with the smallest edit distance (a name that begins with `name` counts as close); NULL only if
 // count is 0. For "did you mean" messages.

@@ -115,16 +115,14 @@ static const char *value_word(const ConfigOption *option) {
 }
 
 static void help_line(const ConfigOption *option, FILE *stream) {
-    char left[160];
+    char left[160], name[HOST_CONFIG_NAME_MAX];
     const char *word = value_word(option);
     bool negatable = option->type == CONFIG_TYPE_FLAG && strcmp(option->default_text, "true") == 0;
-    snprintf(left, sizeof left, "  --%s%s%s%s", negatable ? "[no-]" : "", option->name, word == NULL ? " " : word,
+    snprintf(left, sizeof left, "  --%s%s%s%s", negatable ? "[no-]" : "", host_config_spell(option->name, true, name),
+             word == NULL ? " " : word,
              word != NULL              ? ""
              : option->unit[0] != '\0' ? option->unit
                                        : "TEXT");
-    for (char *c = left + 2; *c != '\0' && *c != ' '; c++) {
-        if (*c == '_') *c = '-';
-    }
     fprintf(stream, "%-*s", HELP_COLUMN, left);
     if (strlen(left) >= HELP_COLUMN) fprintf(stream, "\n%*s", HELP_COLUMN, "");
     fputs(option->help, stream);

@@ -22,7 +22,7 @@ bool host_json_is_valid(const char *text);
 // Writes text as a JSON string with its quotes. The text must be valid UTF-8.
 void host_json_put(FILE *stream, const char *text);
 
-// A text being written: `status` fails once for all writes when it is closed.
+// A text being written to `stream`: host_json_close() reports for all writes at once.
 typedef struct JsonText {
     FILE *stream;
     char *text;

@@ -30,7 +30,14 @@ static Status append(HostMetrics *metrics, const char *text, size_t length) {
         return STATUS_OK;
     }
     // Only the attempt to write the rest says why it did not fit.
-    if (written >= 0) written = write_some(metrics->fd, text + written, length - (size_t)written);
+    if (written >= 0) {
+        size_t left = length - (size_t)written;
+        written = write_some(metrics->fd, text + written, left);
+        if (written == (ssize_t)left) {
+            metrics->size_bytes += (int64_t)length;
+            return STATUS_OK;
+        }
+    }
     int reason = written < 0 ? errno : ENOSPC;
     // If this fails too, resuming cuts the torn line off.
     if (ftruncate(metrics->fd, metrics->size_bytes) != 0) errno = 0;

@@ -176,8 +176,6 @@ void host_cores_free(HostCores *cores) {
     free(cores);
 }
 
-int host_cores_count(const HostCores *cores) { return cores->count; }
-
 Status host_cores_pin(HostCores *cores, int index) {
     unsigned place = cores->place[index % cores->count];
     hwloc_bitmap_t set = hwloc_bitmap_alloc();

@@ -19,7 +19,6 @@ typedef struct HostCores HostCores;
 
 Status host_cores_init(HostCores **cores) HOST_MUST_CHECK;
 void host_cores_free(HostCores *cores); // NULL is fine
-int host_cores_count(const HostCores *cores);
 
 // Pins the calling thread to place `index` (modulo their number).
 Status host_cores_pin(HostCores *cores, int index) HOST_MUST_CHECK;

@@ -50,13 +50,6 @@ const char *host_status_name(Status status);
         if (try_status_ != STATUS_OK) return try_status_; \
     } while (0)
 
-// Jumps to `label` if `expr` failed, with the status kept in the variable `status`.
-#define TRY_GOTO(expr, label)                \
-    do {                                     \
-        status = (expr);                     \
-        if (status != STATUS_OK) goto label; \
-    } while (0)
-
 #ifdef __cplusplus
 }
 #endif

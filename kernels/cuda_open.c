@@ -39,6 +39,10 @@ Status kern_cuda_open(int device, KernBackend **backend) {
     CudaHost host = {
         .version = CUDA_HOST_VERSION,
         .fail_at = host_fail_at,
+        .table_bytes = sizeof(CudaHost),
+        .ops_bytes = sizeof(KernOps),
+        .es_bytes = sizeof(KernEsSpec),
+        .batch_bytes = sizeof(KernBatchSpec),
         .slice_steps = slice_steps(),
         .stop_requested = host_stop_requested,
         .plan_init = host_plan_init,

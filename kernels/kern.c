@@ -42,14 +42,15 @@ static Status parse_value(const char *what, const char *text, float *value) {
 
 Status kern_sim_set(KernSim *sim, const char *text) {
     int param = 0;
-    const char *value = NULL;
+    const char *value = "";
     TRY(find_param(sim, "--set", text, &param, &value));
+    sim->random[param] = false;
     return parse_value(text, value, &sim->value[param]);
 }
 
 Status kern_sim_randomize(KernSim *sim, const char *text) {
     int param = 0;
-    const char *value = NULL;
+    const char *value = "";
     TRY(find_param(sim, "--randomize", text, &param, &value));
     char low[HOST_LIST_TEXT_MAX];
     const char *colon = strchr(value, ':');

@@ -108,13 +108,13 @@ typedef struct KernEsJob {
     int32_t episodes;     // per member
 } KernEsJob;
 
-// An episode's outcome. The sums are of the observations that the policy saw, before normalisation.
+// An episode's outcome.
 typedef struct KernEpisode {
     float episode_return;
     int32_t length;
 } KernEpisode;
 
-// The observation normaliser as the policy applies it: x = clamp((obs - mean) * scale, -limit, limit).
+// The observation normaliser as the policy applies it: (obs - mean) * scale, clamped to +-POLICY_CLIP.
 typedef struct KernNormalizer {
     float mean[POLICY_OBS_MAX];
     float scale[POLICY_OBS_MAX];
@@ -161,7 +161,8 @@ typedef struct KernOps {
     Status (*es_write)(KernEs *es, const float *params, const float *first, const float *second);
     Status (*es_read)(KernEs *es, float *params, float *first, float *second);
     // Runs job->count x job->episodes whole episodes. episodes: [count][episodes]; sums: [count][episodes][2][obs], the
-    // sum and the sum of squares of each observation, or NULL. STATUS_STOPPED when a stop was asked for on the way.
+    // sum and the sum of squares of each observation that the policy saw, before normalisation, or NULL. STATUS_STOPPED
+    // when a stop was asked for on the way.
     Status (*es_evaluate)(KernEs *es, const KernEsJob *job, const KernNormalizer *normalizer, KernEpisode *episodes,
                           float *sums);
     // Centred ranks of `fitness` [members] in [-0.5, 0.5]; ties share the mean rank.

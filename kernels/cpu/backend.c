@@ -37,28 +37,27 @@ static const CpuIsa isas[] = {
 static int isa_is_supported(const char *name) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
+#if defined(__clang__) // clang 14 knows no levels; a processor that has these has all of the level
     int v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
     int v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512cd");
+#else
+    int v3 = __builtin_cpu_supports("x86-64-v3"), v4 = __builtin_cpu_supports("x86-64-v4");
+#endif
     if (strcmp(name, "v3") == 0) return v3;
     if (strcmp(name, "v4") == 0) return v4;
 #endif
     return strcmp(name, "baseline") == 0;
 }
 
-static Status choose_isa(const char *name, const CpuIsa **isa) {
-    int count = (int)(sizeof isas / sizeof isas[0]);
-    int any = strcmp(name, "auto") == 0;
-    for (int i = count - 1; i >= 0; i--) {
-        if (!any && strcmp(isas[i].name, name) != 0) continue;
-        if (isa_is_supported(isas[i].name)) {
-            *isa = &isas[i];
-            return STATUS_OK;
-        }
-        if (!any) return host_fail(STATUS_DEVICE, "--isa %s: this processor does not have x86-64-%s", name, name);
+// The best that this processor has, or the one of that name if it has it; else NULL.
+static const CpuIsa *choose_isa(const char *name) {
+    for (int i = (int)(sizeof isas / sizeof isas[0]) - 1; i >= 0; i--) {
+        bool wanted = strcmp(name, "auto") == 0 || strcmp(isas[i].name, name) == 0;
+        if (wanted && isa_is_supported(isas[i].name)) return &isas[i];
     }
-    return host_fail(STATUS_DEVICE, "--isa %s: not built for this kind of processor", name);
+    return NULL;
 }
 
 static void cpu_close(KernBackend *backend) { free(backend); }
@@ -99,8 +98,8 @@ static const KernOps cpu_ops = {
 };
 
 Status kern_cpu_open(const KernCpuOptions *options, KernBackend **backend) {
-    const CpuIsa *isa = NULL;
-    TRY(choose_isa(options->isa, &isa));
+    const CpuIsa *isa = choose_isa(options->isa);
+    if (isa == NULL) return host_fail(STATUS_DEVICE, "--isa %s: not what this processor has", options->isa);
     int lanes = options->lanes == 0 ? isa->default_lanes : options->lanes;
     if (lanes != 1 && lanes != 8 && lanes != 16) {
         return host_fail(STATUS_USAGE, "--lanes %d: 1, 8 or 16 (0: the instruction set's own)", lanes);

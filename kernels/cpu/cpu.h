@@ -39,6 +39,11 @@ typedef struct CpuBackend {
     int lanes;
 } CpuBackend;
 
+typedef struct CpuRanked {
+    float fitness;
+    int32_t member;
+} CpuRanked;
+
 // The scratch of one thread.
 typedef struct CpuScratch {
     KernLanes *lanes[CPU_GANGS];
@@ -62,6 +67,7 @@ typedef struct CpuEs {
     int32_t width_pad;
     float *params, *first, *second; // [params_pad]
     CpuScratch *scratch;            // [threads]
+    CpuRanked *ranked;              // [members], for es_shape
 } CpuEs;
 
 // One call of es_evaluate, shared by its workers.

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/wide.h"
 #include SIM_HEADER
 
 // BODY(step): cartpole_v4_16_step. The arguments are expanded before they are joined.
@@ -15,7 +16,7 @@
 #define PARAMS                 SIM_CAT(SIM_TYPE, Params)
 #define OBS                    SIM_CAT(SIM_CONST, _OBS)
 #define ACTIONS                SIM_CAT(SIM_CONST, _CONTINUOUS)
-#define ACTIONS_SIZE           (ACTIONS > 0 ? ACTIONS : 1)
+#define ACTIONS_SIZE           (ACTIONS + (ACTIONS == 0)) // no empty array
 #define STATE_WORDS            ((int)(sizeof(STATE) / 4))
 #define PARAM_WORDS            ((int)(sizeof(PARAMS) / 4))
 
@@ -30,6 +31,7 @@
 
 _Static_assert(OBS <= LANES_OBS_MAX, "raise LANES_OBS_MAX");
 _Static_assert(ACTIONS <= LANES_ACTIONS_MAX, "raise LANES_ACTIONS_MAX");
+_Static_assert(SIM_CAT(SIM_CONST, _DISCRETE) <= POLICY_OUTPUTS_MAX, "raise POLICY_OUTPUTS_MAX");
 _Static_assert(sizeof(PARAMS) / 4 <= KERN_SIM_PARAMS_MAX, "raise KERN_SIM_PARAMS_MAX");
 
 #define LANES 1

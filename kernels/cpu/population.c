@@ -80,7 +80,7 @@ static void describe_es(CpuEs *es, CpuBackend *cpu, const KernEsSpec *spec) {
     }
 }
 
-enum EsItem { ES_PARAMS, ES_FIRST, ES_SECOND, ES_SCRATCH, ES_TABLE };
+enum EsItem { ES_PARAMS, ES_FIRST, ES_SECOND, ES_SCRATCH, ES_TABLE, ES_RANKED };
 
 static Status plan_es(const CpuEs *es, HostPlan *plan) {
     size_t params = (size_t)es->params_pad, threads = (size_t)host_pool_threads(es->pool);
@@ -89,6 +89,7 @@ static Status plan_es(const CpuEs *es, HostPlan *plan) {
     TRY(host_plan_add(plan, "Adam second moments", params, 4, NULL));
     TRY(host_plan_add(plan, "evaluation scratch of the threads", threads, scratch_bytes(es), NULL));
     TRY(host_plan_add(plan, "thread tables", threads, sizeof(CpuScratch), NULL));
+    TRY(host_plan_add(plan, "ranking of the members", (size_t)es->spec.members, sizeof(CpuRanked), NULL));
     return STATUS_OK;
 }
 
@@ -115,6 +116,7 @@ Status cpu_es_open(KernBackend *backend, const KernEsSpec *spec, KernEs **out) {
     es->first = host_block_at(&es->block, &es->plan, ES_FIRST);
     es->second = host_block_at(&es->block, &es->plan, ES_SECOND);
     es->scratch = host_block_at(&es->block, &es->plan, ES_TABLE);
+    es->ranked = host_block_at(&es->block, &es->plan, ES_RANKED);
     unsigned char *scratch = host_block_at(&es->block, &es->plan, ES_SCRATCH);
     for (int i = 0; i < host_pool_threads(es->pool); i++) {
         carve_scratch(es, scratch + (size_t)i * scratch_bytes(es), &es->scratch[i]);
@@ -181,23 +183,18 @@ Status cpu_es_evaluate(KernEs *base, const KernEsJob *job, const KernNormalizer 
                      (long long)infinite->step, infinite->field != NULL ? infinite->field : "the reward");
 }
 
-typedef struct RankedMember {
-    float fitness;
-    int32_t member;
-} RankedMember;
-
 static int compare_fitness(const void *a, const void *b) {
-    float x = ((const RankedMember *)a)->fitness, y = ((const RankedMember *)b)->fitness;
+    float x = ((const CpuRanked *)a)->fitness, y = ((const CpuRanked *)b)->fitness;
     return (x > y) - (x < y);
 }
 
 Status cpu_es_shape(KernEs *base, const float *fitness, float *shaped) {
+    HOST_TRACE_SCOPE(LEARNING, "es shape");
     CpuEs *es = (CpuEs *)base;
     int32_t n = es->spec.members;
-    RankedMember *ranked = malloc((size_t)n * sizeof *ranked);
-    if (ranked == NULL) return host_fail(STATUS_MEMORY, "no memory to rank %d members", n);
+    CpuRanked *ranked = es->ranked;
     for (int32_t i = 0; i < n; i++)
-        ranked[i] = (RankedMember){fitness[i], i};
+        ranked[i] = (CpuRanked){fitness[i], i};
     qsort(ranked, (size_t)n, sizeof *ranked, compare_fitness);
     for (int32_t first = 0, end; first < n; first = end) {
         for (end = first + 1; end < n && ranked[end].fitness == ranked[first].fitness; end++) {
@@ -205,7 +202,6 @@ Status cpu_es_shape(KernEs *base, const float *fitness, float *shaped) {
         for (int32_t i = first; i < end; i++)
             shaped[ranked[i].member] = es_centred_rank(first, end - 1 - first, n);
     }
-    free(ranked);
     return STATUS_OK;
 }
 

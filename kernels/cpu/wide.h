@@ -3,6 +3,8 @@
 #ifndef SHOAL_KERNELS_CPU_WIDE_H
 #define SHOAL_KERNELS_CPU_WIDE_H
 
+#include <stdint.h>
+
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #define WIDE 16
@@ -59,6 +61,24 @@ WIDE_FN Wide wide_clamp(Wide x, float low, float high) {
     }
     return x;
 #endif
+}
+
+// Bit l is set where flags[l] is not 0. count: 1, 8 or 16.
+WIDE_FN uint32_t wide_flags(const uint32_t *flags, int count) {
+    uint32_t mask = 0;
+#if defined(__AVX512F__)
+    if (count == 16) return _mm512_test_epi32_mask(_mm512_loadu_si512(flags), _mm512_loadu_si512(flags));
+#endif
+#if WIDE >= 8
+    for (int l = 0; count >= 8 && l < count; l += 8) {
+        __m256i zero = _mm256_cmpeq_epi32(_mm256_loadu_si256((const __m256i *)(flags + l)), _mm256_setzero_si256());
+        mask |= (uint32_t)(~_mm256_movemask_ps(_mm256_castsi256_ps(zero)) & 0xff) << l;
+    }
+    if (count >= 8) return mask;
+#endif
+    for (int l = 0; l < count; l++)
+        mask |= (uint32_t)(flags[l] != 0) << l;
+    return mask;
 }
 
 // Folds 16 partial sums p[16 / WIDE]: partial k += partial k + 8, then + 4, + 2, + 1.

@@ -200,6 +200,11 @@ __attribute__((visibility("default"))) Status shoal_cuda_backend_open(const Cuda
                              "build",
                              CUDA_HOST_VERSION, host->version);
     }
+    if (host->table_bytes != sizeof(CudaHost) || host->ops_bytes != sizeof(KernOps) ||
+        host->es_bytes != sizeof(KernEsSpec) || host->batch_bytes != sizeof(KernBatchSpec)) {
+        return host->fail_at(__FILE__, __LINE__, STATUS_DEVICE,
+                             "device cuda: " CUDA_LIBRARY " and this program differ: install both from one build");
+    }
     TRY(find_device(host, device));
     CudaBackend *backend = calloc(1, sizeof *backend);
     if (backend == NULL) return host->fail_at(__FILE__, __LINE__, STATUS_MEMORY, "no memory for the CUDA backend");

@@ -29,6 +29,7 @@ typedef struct CudaHost {
     int version;
     Status (*fail_at)(const char *file, int line, Status status, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
+    size_t table_bytes, ops_bytes, es_bytes, batch_bytes; // sizes of CudaHost, KernOps, KernEsSpec and KernBatchSpec
     int slice_steps; // steps of each slice of an evaluation; 0: as many as fit the time of a slice
     bool (*stop_requested)(void);
     void (*plan_init)(HostPlan *plan);

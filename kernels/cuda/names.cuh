@@ -31,7 +31,6 @@
 #define FIELD_LOAD(type, name)                  s.name = READ_##type(at[word * stride]), word++;
 #define FIELD_STORE(type, name)                 at[word * stride] = WRITE_##type(s.name), word++;
 #define PARAM_LOAD(name, value, unit, help)     p.name = __uint_as_float(at[word * stride]), word++;
-#define PARAM_STORE(name, value, unit, help)    at[word * stride] = __float_as_uint(p.name), word++;
 #define PARAM_FIXED(name, standard, unit, help) p.name = sim.value[word], word++;
 #define FINITE_real(name)                       finite = sim_fmaf(s.name, 0.0f, finite);
 #define FINITE_int32_t(name)

@@ -148,7 +148,7 @@ TEST_F(CudaBatchTest, NamesTheLowestInfiniteEnv) {
         a.open(cpu, spec);
         b.open(cuda, spec);
         std::vector<uint32_t> state = a.read(a.view.state, sim->state_words);
-        for (size_t env : {99, 71, 70})
+        for (size_t env : {99u, 71u, 70u})
             state[env * 5 + 3] = 0x7f800000u; // theta_dot
         state[40 * 5 + 1] = 0x7fc00000u;      // x_dot
         for (Batch *batch : {&a, &b})

@@ -94,6 +94,8 @@ class Lists(EsrunTest):
             self.assertIn(word, done.out)
         listed = self.good("--list", "Pendulum-v1")  # by its Gymnasium id too
         self.assertEqual("pendulum", listed["name"])
+        self.assertEqual(["theta_rad", "theta_dot_radps"], listed["state"])
+        self.assertEqual((-2, 2), (listed["action_low"], listed["action_high"]))
 
     def test_help_and_version(self):
         out = self.esrun("--help").out

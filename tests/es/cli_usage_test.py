@@ -220,6 +220,14 @@ class Infinite(EsrunTest):
                 self.assertRegex(done.err, rf"^esrun: {env}: generation 0, env \d+ .*member \d+.*, step \d+: .*{field}")
                 self.assertEqual(1, done.err.count("\n"), done)
 
+    def test_a_return_that_overflows(self):
+        """Every reward is finite, their sum is not."""
+        done = self.esrun(*fixed("mountain_car_continuous"), "--set=action_cost=3e38", "--json", "--quiet", "--out",
+                          self.path())  # fmt: skip
+        self.assertEqual(1, done.code, done)
+        self.assertEqual("", done.out)
+        self.assertRegex(done.err, r"^esrun: mountain_car_continuous: member \d+, episode \d+: the return is infinite")
+
     def test_same_message_for_any_threads_and_lanes(self):
         sets = [f"--set={s}" for s in self.BLOW_UP["pendulum"][0].split()]
         messages = set()

@@ -263,7 +263,7 @@ TEST_F(CheckpointTest, AFullDiskKeepsTheEarlierFile) {
     std::vector<float> large(100000, 2.5f);
     sample.tensors.push_back({"large", HOST_DTYPE_F32, 1, {static_cast<int64_t>(large.size())}, large.data()});
     // In a child, because the limit holds for the whole process. Limits in and between the parts of the file.
-    for (rlim_t limit : {0, 1, 7, 8, 100, 700, 4096, 65536, 400000}) {
+    for (rlim_t limit : {0u, 1u, 7u, 8u, 100u, 700u, 4096u, 65536u, 400000u}) {
         pid_t child = fork();
         ASSERT_GE(child, 0);
         if (child == 0) {

@@ -33,7 +33,7 @@ TEST_F(MetricsTest, RowsAreOnDiskAtOnce) {
     EXPECT_EQ(header, read_file(path));
     ASSERT_OK(row(1, 22.1875, 0.1));
     ASSERT_OK(row(2, -1e300, 12345678901.0));
-    ASSERT_OK(row(3, NAN, 1.0 / 3));
+    ASSERT_OK(row(3, std::nan(""), 1.0 / 3));
     EXPECT_EQ(std::string(header) + "1,22.1875,0.1\n2,-1e+300,12345678901\n3,nan,0.333333333\n", read_file(path));
 }
 

@@ -22,6 +22,15 @@ grep --quiet '\bcartpole\b' "$folder/list" || {
     cat "$folder/list"
     exit 1
 }
+(cd / && "$prefix/bin/esrun" cartpole --generations 2 --test-episodes 2 --bind none --quiet --out "$folder/run") >"$folder/result" || {
+    echo "the installed esrun does not train"
+    exit 1
+}
+grep --quiet '^parameters [0-9a-f]\{16\}$' "$folder/result" || {
+    echo "the installed esrun prints no hash of its parameters:"
+    cat "$folder/result"
+    exit 1
+}
 for library in "$@"; do
     [[ -e $prefix/lib/$library ]] || { echo "not installed: lib/$library"; exit 1; }
 done

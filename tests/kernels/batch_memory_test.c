@@ -8,8 +8,7 @@
 
 enum { ENVS = 1000000, STEPS = 50, LIMIT_BYTES = 100000000 };
 
-static Status step_a_million(HostPool *pool, KernBackend *backend) {
-    (void)pool;
+static Status step_a_million(KernBackend *backend) {
     KernBatchSpec spec = {.envs = ENVS, .seed = 1, .autoreset = KERN_AUTORESET_SAME_STEP};
     kern_sim_default(&spec.sim, sim_spec_find("cartpole"));
     KernBatch *batch = NULL;
@@ -35,7 +34,7 @@ static Status run(void) {
     KernCpuOptions options = {.pool = pool, .isa = "auto", .lanes = 0};
     KernBackend *backend = NULL;
     TRY(kern_cpu_open(&options, &backend));
-    TRY(step_a_million(pool, backend));
+    TRY(step_a_million(backend));
     backend->ops->close(backend);
     host_pool_free(pool);
     return STATUS_OK;

@@ -188,7 +188,7 @@ inline RefSim ref_sim(const SimSpec *spec) {
     return ref_sim_cartpole();
 }
 
-// The parameters of one episode: as set, or drawn by the PARAMS counters (sim/sim_rng.h) next to the episode's own.
+// The parameters of one episode: as set, or drawn from the counters next to the episode's own (sim/sim_rng.h).
 inline std::vector<float> ref_params(const KernSim &sim, const SimRng &rng) {
     std::vector<float> params(sim.value, sim.value + sim.spec->param_count);
     for (size_t k = 0; k < params.size(); k++) {

@@ -5,7 +5,7 @@ usage: vectorise_test.py COMPILER SOURCE_ROOT FLAG...     FLAG: the build's, wit
 
 A marker stands on the line of its loop: `// vectorises` or `// vectorises xN`, N the copies that the compiler makes of
 it by inlining. Each copy must use vectors as wide as the instruction set's, or as the lanes where those are narrower.
-Negative controls: with a byte-sized flag or a call planted in a loop the check must report it.
+Negative controls: with opaque code or an early exit planted in a loop the check must report it.
 
 Exit status: 0 all vectorise (or the compiler is not gcc: skipped with a line), 1 one does not, 2 bad usage.
 """

@@ -53,6 +53,4 @@ template <typename State> struct Traits;
     };
 SIM_LIST(TRAITS)
 
-#define TRAITS_TYPE(sim, Name, NAME) Name##State,
-
 #endif

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 seconds=${FUZZ_SECONDS:-600}
-./dev build fuzz
+./dev build fuzz fuzz_targets
 count=0
 for program in build/fuzz/bin/*_fuzz; do
     [[ -x $program ]] || continue

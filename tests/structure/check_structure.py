@@ -29,7 +29,7 @@ LAYERS = {
 LAUNCHERS = {"es/esrun.c", "ppo/pporun.c", "profiler/profreport.c"}
 
 SOURCE_SUFFIXES = {".c", ".h", ".cc", ".cpp", ".cu", ".cuh", ".def", ".inc", ".py", ".sh", ".cmake"}
-CODE_SUFFIXES = {".c", ".h", ".cc", ".cpp", ".cu", ".cuh"}
+CODE_SUFFIXES = {".c", ".h", ".inc", ".cc", ".cpp", ".cu", ".cuh"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".txt", ".json", ".yml", ".yaml", ".cfg", ""}
 SKIPPED_FOLDERS = {".git", "build", "runs", ".cache", "__pycache__", "data", "corpus"}
 
@@ -55,7 +55,7 @@ def check_layers(root, files):
     """Includes point downwards only, and name their layer: "sim/sim.h", never "sim.h" or "../sim/sim.h"."""
     for path in files:
         layer = path.parts[0]
-        if layer not in LAYERS or path.suffix not in CODE_SUFFIXES | {".def", ".inc"}:
+        if layer not in LAYERS or path.suffix not in CODE_SUFFIXES | {".def"}:
             continue
         if path.as_posix() in LAUNCHERS:
             continue
