@@ -285,7 +285,7 @@ static void pipeline_any(const Thread *t, Gang *a, Gang *b, int steps) {
     }
 }
 
-static void evaluate(CpuEvaluation *evaluation, int worker) {
+static void evaluate_tasks(CpuEvaluation *evaluation, int worker) {
     CpuEs *es = evaluation->es;
     Thread t = {.evaluation = evaluation, .es = es, .scratch = &es->scratch[worker], .noise_pair = -1};
     t.slots = choose_slots(es, evaluation->job->episodes);
@@ -323,6 +323,11 @@ static void evaluate(CpuEvaluation *evaluation, int worker) {
         if (gang_is_done(a)) turn_over(&t, a);
         if (gang_is_done(b)) turn_over(&t, b);
     }
+}
+
+static void evaluate(CpuEvaluation *evaluation, int worker) {
+    evaluate_tasks(evaluation, worker);
+    wide_end();
 }
 
 const struct CpuIsaOps ISA_CAT(cpu_ops_, ISA) = {

@@ -169,7 +169,7 @@ Status cpu_es_evaluate(KernEs *base, const KernEsJob *job, const KernNormalizer 
         .es = es, .job = job, .normalizer = normalizer, .episodes = episodes, .sums = sums, .infinite = {.at = -1}};
     atomic_flag_clear(&evaluation.infinite.lock);
     // With fewer members than slots, a member's episodes are spread over several tasks.
-    int32_t ranges = (4 * threads + job->count - 1) / job->count;
+    int32_t ranges = (4 * threads + job->count - 1) / job->count; // count is at least 1
     evaluation.ranges = ranges < job->episodes ? ranges : job->episodes;
     evaluation.chunk = job->sigma != 0.0f ? 2 * evaluation.ranges : 1;
     host_pool_for(es->pool, threads, 1, evaluate_piece, &evaluation);

@@ -110,4 +110,12 @@ WIDE_FN float wide_fold16(const Wide *p) {
     return c[0] + c[1];
 }
 
+// To be called where a function compiled for this instruction set goes back to code that is not: gcc 12 forgets it
+// before some tail calls, and SSE code that follows then runs up to 60 times slower.
+WIDE_FN void wide_end(void) {
+#if defined(__AVX__)
+    _mm256_zeroupper();
+#endif
+}
+
 #endif

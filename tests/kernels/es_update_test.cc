@@ -315,7 +315,10 @@ TEST_F(EsTest, UpdateSumsInChunks) {
         }
         Adam got = before;
         ASSERT_STATUS((*kernels)->es_write(es, before.params.data(), before.first.data(), before.second.data()));
-        ASSERT_STATUS((*kernels)->es_update(es, &step, shaped.data()));
+        Status status = (*kernels)->es_update(es, &step, shaped.data());
+        int in_use = upper_halves_in_use();
+        ASSERT_STATUS(status);
+        EXPECT_NE(in_use, 1) << way.text();
         ASSERT_STATUS((*kernels)->es_read(es, got.params.data(), got.first.data(), got.second.data()));
         for (size_t i = 0; i < count; i++) {
             ASSERT_EQ(bits_of(got.params[i]), bits_of(want.params[i])) << way.text() << ", parameter " << i;

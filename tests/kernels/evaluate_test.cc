@@ -67,6 +67,7 @@ Outcome evaluate(const Case &c, const CpuWay &way, bool with_sums = true) {
     for (int run = 0; run < 2; run++) {
         out.status =
             kernels->es_evaluate(es, &c.job, &c.normalizer, out.episodes.data(), with_sums ? out.sums.data() : nullptr);
+        EXPECT_NE(upper_halves_in_use(), 1) << c.text << "; " << way.text();
     }
     if (out.status != STATUS_OK) out.message = host_message();
     kernels->es_close(es);
@@ -259,7 +260,9 @@ TEST(EvaluateOverflow, InfiniteUnitsStayWhereTheyAre) {
         Case c = make_case(sim_spec_find("cartpole"), hidden, POLICY_RELU, &random);
         const PolicyShape &shape = c.spec.policy;
         c.job.sigma = 0.0f;
+        c.job.count = 2;
         c.job.episodes = 9;
+        c.spec.sim.time_limit = 100;
         // Every unit is infinite where theta > 0, else 0; the outputs then say which way it falls.
         std::fill(c.params.begin(), c.params.end(), 0.0f);
         std::fill(c.params.begin() + 2 * hidden[0], c.params.begin() + 3 * hidden[0], 3e38f);
