@@ -88,7 +88,7 @@ int main(void) {
     HostPool *pool[2] = {NULL, NULL};
     KernBackend *backend[2];
     for (int i = 0; i < 2; i++) {
-        perf_check(host_pool_create(i + 1, HOST_BIND_CORE, &pool[i]));
+        perf_check(host_pool_create(i + 1, HOST_BIND_NONE, &pool[i])); // a bound pool would leave the next one a core
         KernCpuOptions options = {pool[i], "auto", 0};
         perf_check(kern_cpu_open(&options, &backend[i]));
         Evaluation *e = i == 0 ? one : two;

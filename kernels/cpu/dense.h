@@ -20,50 +20,61 @@ typedef struct DenseGroup {
     float *y[DENSE_SAMPLES_MAX];       // its outputs, contiguous, aligned to 64 bytes
 } DenseGroup;
 
-// Outputs [first, first + J WIDE) of a wide layer for `n` samples.
-#define DENSE_TILE(n, J, shared)                                                                                       \
-    for (; first + J * WIDE <= out_pad; first += J * WIDE) {                                                           \
-        Wide sum[n][J];                                                                                                \
-        _Pragma("GCC unroll 4") for (int s = 0; s < n; s++) {                                                          \
-            _Pragma("GCC unroll 4") for (int j = 0; j < J; j++) {                                                      \
-                sum[s][j] = wide_load(g->w[shared ? 0 : s] + in * out_pad + first + j * WIDE);                         \
-            }                                                                                                          \
-        }                                                                                                              \
-        _Pragma("GCC unroll 2") for (int i = 0; i < in; i++) {                                                         \
-            _Pragma("GCC unroll 4") for (int s = 0; s < n; s++) {                                                      \
-                Wide input = wide_set(g->x[s][i * stride]);                                                            \
-                _Pragma("GCC unroll 4") for (int j = 0; j < J; j++) {                                                  \
-                    Wide weight = wide_load(g->w[shared ? 0 : s] + i * out_pad + first + j * WIDE);                    \
-                    sum[s][j] = wide_fma(weight, input, sum[s][j]);                                                    \
-                }                                                                                                      \
-            }                                                                                                          \
-        }                                                                                                              \
-        _Pragma("GCC unroll 4") for (int s = 0; s < n; s++) {                                                          \
-            _Pragma("GCC unroll 4") for (int j = 0; j < J; j++) { wide_store(g->y[s] + first + j * WIDE, sum[s][j]); } \
-        }                                                                                                              \
+// Outputs [first, first + vectors WIDE) of a wide layer for `n` samples. n, vectors and shared are constants where this
+// is inlined, so that the sums are registers.
+WIDE_FN void dense_tile(const DenseGroup *g, int n, int vectors, int shared, int in, int out_pad, int stride,
+                        int first) {
+    Wide sum[DENSE_SAMPLES_MAX][4];
+#pragma GCC unroll 4
+    for (int s = 0; s < n; s++) {
+#pragma GCC unroll 4
+        for (int j = 0; j < vectors; j++)
+            sum[s][j] = wide_load(g->w[shared ? 0 : s] + in * out_pad + first + j * WIDE);
     }
+#pragma GCC unroll 2
+    for (int i = 0; i < in; i++) {
+#pragma GCC unroll 4
+        for (int s = 0; s < n; s++) {
+            Wide input = wide_set(g->x[s][i * stride]);
+#pragma GCC unroll 4
+            for (int j = 0; j < vectors; j++) {
+                Wide weight = wide_load(g->w[shared ? 0 : s] + i * out_pad + first + j * WIDE);
+                sum[s][j] = wide_fma(weight, input, sum[s][j]);
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (int s = 0; s < n; s++) {
+#pragma GCC unroll 4
+        for (int j = 0; j < vectors; j++)
+            wide_store(g->y[s] + first + j * WIDE, sum[s][j]);
+    }
+}
 
-// As many accumulators as the instruction set has registers for, with room for weights and inputs.
-#if WIDE == 16
-#define DENSE_TILES(n, shared) DENSE_TILE(n, 4, shared) DENSE_TILE(n, 2, shared) DENSE_TILE(n, 1, shared)
-#else
-#define DENSE_TILES(n, shared)           \
-    if (n <= 2) DENSE_TILE(n, 4, shared) \
-    DENSE_TILE(n, 2, shared)
-#endif
+// A wide layer in tiles of as many sums as there are registers for, with room for weights and inputs.
+WIDE_FN void dense_tiles(const DenseGroup *g, int n, int shared, int in, int out_pad, int stride) {
+    int first = 0;
+    if (WIDE == 16 || n <= 2) {
+        for (; first + 4 * WIDE <= out_pad; first += 4 * WIDE)
+            dense_tile(g, n, 4, shared, in, out_pad, stride, first);
+    }
+    for (; first + 2 * WIDE <= out_pad; first += 2 * WIDE)
+        dense_tile(g, n, 2, shared, in, out_pad, stride, first);
+    for (; first < out_pad; first += WIDE)
+        dense_tile(g, n, 1, shared, in, out_pad, stride, first);
+}
 
 WIDE_FN void dense_wide(const DenseGroup *g, int n, int shared, int in, int out_pad, int stride) {
-    int first = 0;
     if (n == 1) {
-        DENSE_TILES(1, 0)
+        dense_tiles(g, 1, 1, in, out_pad, stride);
     } else if (n == 2 && !shared) {
-        DENSE_TILES(2, 0)
+        dense_tiles(g, 2, 0, in, out_pad, stride);
     } else if (n == 2) {
-        DENSE_TILES(2, 1)
+        dense_tiles(g, 2, 1, in, out_pad, stride);
     } else if (!shared) {
-        DENSE_TILES(4, 0)
+        dense_tiles(g, 4, 0, in, out_pad, stride);
     } else {
-        DENSE_TILES(4, 1)
+        dense_tiles(g, 4, 1, in, out_pad, stride);
     }
 }
 

@@ -104,9 +104,9 @@ static void begin_task(Thread *t, Gang *gang, int slot) {
 }
 
 // Adds groups of `ready` lanes, as large as they go; returns how many lanes are left over (0 or 1).
-static int add_groups(Gang *gang, const int8_t *ready, int count, int8_t shared) {
+static int add_groups(Gang *gang, const uint8_t *ready, int count, uint8_t shared) {
     while (count >= 2) {
-        int8_t take = count >= 4 ? 4 : 2;
+        uint8_t take = count >= 4 ? 4 : 2;
         Group *g = &gang->group[gang->groups++];
         g->count = take;
         g->shared = shared;
@@ -119,15 +119,15 @@ static int add_groups(Gang *gang, const int8_t *ready, int count, int8_t shared)
 }
 
 static void regroup(Thread *t, Gang *gang) {
-    int8_t single[LANES_MAX + 1];
+    uint8_t single[LANES_MAX + 1];
     int singles = 0;
     gang->groups = 0;
     for (int slot = 0; slot < t->slots; slot++) {
-        int8_t ready[LANES_MAX];
+        uint8_t ready[LANES_MAX];
         int count = 0;
         for (int k = 0; k < t->lanes_per_slot; k++) {
             int lane = slot * t->lanes_per_slot + k;
-            if (gang->episode[lane] >= 0) ready[count++] = (int8_t)lane;
+            if (gang->episode[lane] >= 0) ready[count++] = (uint8_t)lane;
         }
         if (add_groups(gang, ready, count, 1) > 0) single[singles++] = ready[count - 1];
     }
@@ -147,6 +147,7 @@ WIDE_FN void forward_group(Thread *t, Gang *gang, const Group *group, int n, int
         int lane = group->lane[s];
         g.w[s] = gang->packed + (int64_t)(lane / t->lanes_per_slot) * t->es->packed;
         g.x[s] = &gang->lanes->input[0][lane];
+        g.y[s] = t->scratch->hidden[0] + s * width_pad;
     }
     for (int layer = 0; layer < shape->layers; layer++) {
         int in = shape->size[layer], out = shape->size[layer + 1];

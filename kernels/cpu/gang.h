@@ -17,7 +17,7 @@ typedef struct Slot {
 
 // Lanes that go through the policy together; `shared`: they belong to one slot.
 typedef struct Group {
-    int8_t count, shared, lane[DENSE_SAMPLES_MAX];
+    uint8_t count, shared, lane[DENSE_SAMPLES_MAX];
 } Group;
 
 typedef struct Gang {

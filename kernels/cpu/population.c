@@ -166,7 +166,8 @@ Status cpu_es_evaluate(KernEs *base, const KernEsJob *job, const KernNormalizer 
     CpuEs *es = (CpuEs *)base;
     int threads = host_pool_threads(es->pool);
     CpuEvaluation evaluation = {
-        .es = es, .job = job, .normalizer = normalizer, .episodes = episodes, .sums = sums, .infinite = {.at = -1}};
+        .es = es, .job = job, .normalizer = normalizer, .episodes = episodes, .infinite = {.at = -1}};
+    evaluation.sums = sums;
     atomic_flag_clear(&evaluation.infinite.lock);
     // With fewer members than slots, a member's episodes are spread over several tasks.
     int32_t ranges = (4 * threads + job->count - 1) / job->count; // count is at least 1
