@@ -266,7 +266,7 @@ static int choose_slots(const CpuEs *es, int32_t episodes) {
     return slots;
 }
 
-// Any pipeline; straight lines where the widths are the usual ones.
+// Any pipeline; straight lines where the widths are the common ones.
 static void pipeline_any(const Thread *t, Gang *a, Gang *b, int steps) {
     const PolicyShape *shape = &t->es->spec.policy;
     Pipeline p = {.t = t,
@@ -277,13 +277,15 @@ static void pipeline_any(const Thread *t, Gang *a, Gang *b, int steps) {
                   .outputs = shape->size[3],
                   .discrete = shape->discrete,
                   .activation = shape->activation};
+#if PIPELINE_COMMON
     if (p.width[0] == 64 && p.width[1] == 64) {
         p.width[0] = p.width[1] = 64;
-        p.in_registers = 4 * WIDE == 64;
+        p.in_registers = 1;
         pipeline_steps(p, a, b, steps);
-    } else {
-        pipeline_steps(p, a, b, steps);
+        return;
     }
+#endif
+    pipeline_steps(p, a, b, steps);
 }
 
 static void evaluate_tasks(CpuEvaluation *evaluation, int worker) {

@@ -10,6 +10,14 @@
 
 #include "kernels/cpu/gang.h"
 
+// Whether the common policy, 64-64, gets code of its own, all in straight lines: where a layer's sums fit the
+// registers, and not in sanitizer builds, whose compilers take minutes for it.
+#if WIDE == 16 && !defined(SHOAL_SANITIZED)
+#define PIPELINE_COMMON 1
+#else
+#define PIPELINE_COMMON 0
+#endif
+
 // One gang's lane on its way through a policy of two wide hidden layers.
 typedef struct Strand {
     Gang *gang;
