@@ -83,6 +83,10 @@ HostHash es_params_hash(const Es *es);
 Status es_save(const Es *es, const char *path) HOST_MUST_CHECK;
 Status es_load(Es *es, const char *path) HOST_MUST_CHECK;
 
+// Checks that a checkpoint was made with these settings, but for those that `may_change` names. STATUS_USAGE names the
+// first that differs.
+Status es_check_settings(const char *path, EsConfig *now, bool (*may_change)(const char *name)) HOST_MUST_CHECK;
+
 // Internal to es/: recomputes what follows from (settings, generation).
 void es_derive_schedule(Es *es);
 

@@ -128,3 +128,33 @@ Status es_load(Es *es, const char *path) {
     host_checkpoint_close(file);
     return status;
 }
+
+static Status compare_settings(const char *path, EsConfig *now, EsConfig *then, bool (*may_change)(const char *name)) {
+    const ConfigTable *table = es_config_table();
+    HostConfig view_now = {.table = table, .values = now}, view_then = {.table = table, .values = then};
+    char text_now[HOST_LIST_MAX * HOST_LIST_TEXT_MAX], text_then[sizeof text_now];
+    for (int i = 0; i < table->count; i++) {
+        const char *name = table->options[i].name;
+        if (table->options[i].command || may_change(name)) continue;
+        host_config_text(&view_now, name, text_now, sizeof text_now);
+        host_config_text(&view_then, name, text_then, sizeof text_then);
+        if (strcmp(text_now, text_then) == 0) continue;
+        return host_fail(STATUS_USAGE, "config.json has %s = %s, but %s was made with %s: it would be another run",
+                         name, text_now, path, text_then);
+    }
+    return STATUS_OK;
+}
+
+Status es_check_settings(const char *path, EsConfig *now, bool (*may_change)(const char *name)) {
+    HostCheckpoint *file = NULL;
+    TRY(host_checkpoint_open(path, &file));
+    const char *json = host_checkpoint_meta(file, "config");
+    EsConfig then;
+    HostConfig config;
+    host_config_init(&config, es_config_table(), &then);
+    Status status = json == NULL ? host_fail(STATUS_CORRUPT, "%s: has no settings in it", path)
+                                 : host_config_from_json(&config, CONFIG_FILE, path, json, strlen(json));
+    if (status == STATUS_OK) status = compare_settings(path, now, &then, may_change);
+    host_checkpoint_close(file);
+    return status;
+}

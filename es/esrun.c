@@ -80,6 +80,8 @@ static bool may_change(const char *name, bool resume) {
     return false;
 }
 
+static bool may_change_on_resume(const char *name) { return may_change(name, true); }
+
 // What --resume and --eval do not go with.
 static Status check_given(const EsRun *run) {
     bool resume = run->values.resume[0] != '\0';
@@ -140,6 +142,9 @@ static Status read_settings(EsRun *run, int argc, char **argv) {
     if (run->args.count == 1) {
         const SimSpec *named = sim_spec_find(run->args.positional[0]);
         if (named == NULL) return es_report_unknown(run->args.positional[0]);
+        if (source[0] == '\0' && run->values.env[0] != '\0' && strcmp(named->name, run->values.env) != 0) {
+            return host_fail(STATUS_USAGE, "one simulator at a time: '%s' and --env %s", named->name, run->values.env);
+        }
         if (source[0] != '\0' && run->values.env[0] != '\0' && strcmp(named->name, run->values.env) != 0) {
             return host_fail(STATUS_USAGE, "%s is of %s, not of %s", source, run->values.env, named->name);
         }
@@ -155,10 +160,11 @@ static Status read_settings(EsRun *run, int argc, char **argv) {
 
 static Status open_cpu(EsRun *run) {
     static const char *const isas[] = {"auto", "baseline", "v3", "v4"};
+    int allowed = host_cpu_allowed(); // before the pool binds this thread to one of them
     TRY(host_pool_create(run->threads, run->values.bind == 0 ? HOST_BIND_NONE : HOST_BIND_CORE, &run->pool));
     if (host_pool_is_oversubscribed(run->pool)) {
-        fprintf(stderr, "esrun: warning: %d threads on %d allowed cores: slower than %d threads would be\n",
-                host_pool_threads(run->pool), host_cpu_allowed(), host_cpu_allowed());
+        fprintf(stderr, "esrun: warning: %d threads, but this process may use %d core%s: fewer would be faster\n",
+                host_pool_threads(run->pool), allowed, allowed == 1 ? "" : "s");
     }
     KernCpuOptions options = {run->pool, isas[run->values.isa], (int)run->values.lanes};
     return kern_cpu_open(&options, &run->backend);
@@ -287,7 +293,10 @@ static Status open_run(EsRun *run) {
     if (resume) {
         TRY(host_run_dir_resume(&run->dir, run->values.resume));
         TRY(host_run_newest_checkpoint(run->dir.path, &run->saved_generation, path));
-        if (run->saved_generation >= 0) TRY(es_load(&run->es, path));
+        if (run->saved_generation >= 0) {
+            TRY(es_load(&run->es, path));
+            TRY(es_check_settings(path, &run->values, may_change_on_resume));
+        }
         if (run->values.generations < run->es.generation) {
             return host_fail(STATUS_USAGE, "--generations %lld: the run has done %lld already",
                              (long long)run->values.generations, (long long)run->es.generation);

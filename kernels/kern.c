@@ -62,6 +62,9 @@ Status kern_sim_randomize(KernSim *sim, const char *text) {
     low[length] = '\0';
     TRY(parse_value(text, low, &sim->low[param]));
     TRY(parse_value(text, colon + 1, &sim->high[param]));
+    if (sim->high[param] - sim->low[param] > 3e38f) {
+        return host_fail(STATUS_USAGE, "--randomize %s: the range is too wide", text);
+    }
     if (!(sim->low[param] <= sim->high[param])) {
         return host_fail(STATUS_USAGE, "--randomize %s: %g is above %g", text, (double)sim->low[param],
                          (double)sim->high[param]);

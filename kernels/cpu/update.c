@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/wide.h"
 #include "kernels/es_math.h"
 
 #define ISA_CAT_(a, b) a##b
@@ -23,6 +24,7 @@ void ISA_CAT(cpu_noise_, ISA)(uint64_t seed, uint32_t generation, uint32_t pair,
     for (int i = 0; i < count; i += CPU_NOISE_GROUP) {
         noise_group(seed, generation, pair, (uint32_t)((first + i) / CPU_NOISE_GROUP), noise + i);
     }
+    wide_end();
 }
 
 void ISA_CAT(cpu_update_, ISA)(CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count) {
@@ -55,4 +57,5 @@ void ISA_CAT(cpu_update_, ISA)(CpuEs *es, const KernEsStep *step, const float *s
         m[i] = a.first;
         v[i] = a.second;
     }
+    wide_end();
 }

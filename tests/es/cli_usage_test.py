@@ -60,6 +60,7 @@ class Usage(EsrunTest):
             (["NAME=LOW:HIGH"], "--randomize=dt_s"),
             (["dt_s=1:x", "number"], "--randomize=dt_s=1:x"),
             (["2 is above 1"], "--randomize=dt_s=2:1"),
+            (["too wide"], "--randomize=dt_s=-3e38:3e38"),
             (["at most"], "--pop=1048576", "--episodes=65536"),
             (["needs a value"], "--pop"),
             (["needs a value"], "--pop", "--lr=1"),
@@ -70,6 +71,7 @@ class Usage(EsrunTest):
                 self.refused(2, words, "cartpole", *args)
         self.refused(2, "which simulator?")
         self.refused(2, "one simulator at a time", "--list", "cartpole", "pendulum")
+        self.refused(2, ["one simulator at a time", "--env pendulum"], "cartpole", "--env=pendulum")
 
     def test_config_file(self):
         config = self.folder / "config.json"
@@ -235,20 +237,20 @@ class Infinite(EsrunTest):
             messages.add(self.esrun(*fixed("pendulum", **changes), *sets, "--quiet", "--out", self.path()).err)
         self.assertEqual(1, len(messages), messages)
 
-    def test_earlier_checkpoints_stay(self):
+    def test_edited_settings_are_another_run(self):
         run = self.folder / self.unbroken("pendulum", generations=6)["run"]
         config = run / "config.json"
-        values = json.loads(config.read_text(encoding="utf-8"))
-        sane = values["set"]
-        values["set"] = self.BLOW_UP["pendulum"][0].split()
-        config.write_text(json.dumps(values), encoding="utf-8")
-        before = tree(run / "checkpoint")
-        done = self.esrun("--resume", run, "--generations=12", "--device=cpu", "--bind=none", "--quiet")
-        self.assertEqual(1, done.code, done)
-        self.assertIn("pendulum: generation 6, env", done.err)
-        self.assertEqual(before, tree(run / "checkpoint"))
-        values["set"] = sane
-        config.write_text(json.dumps(values), encoding="utf-8")
+        sane = config.read_text(encoding="utf-8")
+        for name, value in [("set", self.BLOW_UP["pendulum"][0].split()), ("seed", 99), ("lr", 0.5)]:
+            values = json.loads(sane)
+            values[name] = value
+            config.write_text(json.dumps(values), encoding="utf-8")
+            before = tree(run / "checkpoint")
+            done = self.esrun("--resume", run, "--generations=12", "--device=cpu", "--bind=none", "--quiet")
+            self.assertEqual(2, done.code, done)
+            self.assertIn(f"config.json has {name} = ", done.err)
+            self.assertEqual(before, tree(run / "checkpoint"))
+        config.write_text(sane, encoding="utf-8")
         done = self.good("--resume", run, "--generations=12", "--device=cpu", "--bind=none")
         self.assertEqual(self.unbroken("pendulum")["params_hash"], done["params_hash"])
 
