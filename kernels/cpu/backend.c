@@ -25,7 +25,7 @@ static const LanesOps *const *const sims_v3[] = {SIM_LIST(SIM_ROW_v3)};
 static const LanesOps *const *const sims_v4[] = {SIM_LIST(SIM_ROW_v4)};
 #endif
 
-// Best last. The widest lanes are the default everywhere: they are the same code, only with more registers.
+// Best last: name, lanes unless --lanes says otherwise, tables.
 static const CpuIsa isas[] = {
     {"baseline", 8, sims_baseline, &cpu_ops_baseline},
 #if defined(__x86_64__)

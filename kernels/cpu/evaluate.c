@@ -307,7 +307,7 @@ static void evaluate_tasks(CpuEvaluation *evaluation, int worker) {
     }
     Gang *a = &t.gang[0], *b = &t.gang[1];
     for (uint32_t round = 0; a->groups + b->groups > 0; round++) {
-        // A stop is seen within 1,024 steps, or so many short pipelines, of some microseconds each.
+        // A stop is seen within 1,024 steps of some microseconds each, and between two pipelines of at most as many.
         if (round % 1024 == 0 && (host_stop_requested() || atomic_load(&evaluation->stopped))) {
             atomic_store(&evaluation->stopped, true);
             return;

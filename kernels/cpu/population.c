@@ -170,7 +170,7 @@ Status cpu_es_evaluate(KernEs *base, const KernEsJob *job, const KernNormalizer 
     evaluation.sums = sums;
     atomic_flag_clear(&evaluation.infinite.lock);
     // With fewer members than slots, a member's episodes are spread over several tasks.
-    int32_t ranges = (4 * threads + job->count - 1) / job->count; // count is at least 1
+    int32_t ranges = (4 * threads + job->count - 1) / job->count;
     evaluation.ranges = ranges < job->episodes ? ranges : job->episodes;
     evaluation.chunk = job->sigma != 0.0f ? 2 * evaluation.ranges : 1;
     host_pool_for(es->pool, threads, 1, evaluate_piece, &evaluation);

@@ -98,7 +98,8 @@ class CheckStructure(unittest.TestCase):
     def test_path_of_one_machine(self):
         self.plant("tests/planted.py", 'DATA = "' + "/".join(["", "home", "me", "data"]) + '"\n')
         self.expect("paths", "tests/planted.py:1")
-        self.plant("tests/planted.py", 'DATA = "/usr/lib/work/x", "a/home/b", "https://x.org/home/b"\n')
+        inner = "/".join(["/usr/lib", "work", "x"])
+        self.plant("tests/planted.py", f'DATA = "{inner}", "a/home/b", "https://x.org/home/b"\n')
         self.assertEqual(findings(self.root), [])
 
 
