@@ -119,17 +119,6 @@ static Status fold_observations(Es *es) {
     return STATUS_OK;
 }
 
-// A sum of finite rewards may still overflow. What would follow from that (ranks, a target that is held) is not to be
-// believed.
-static Status check_returns(const Es *es, int64_t members, int64_t episodes) {
-    for (int64_t i = 0; i < members * episodes; i++) {
-        if (isfinite(es->episodes[i].episode_return)) continue;
-        return host_fail(STATUS_NUMERIC, "%s: member %lld, episode %lld: the return is infinite after %d steps",
-                         es->config.env, (long long)(i / episodes), (long long)(i % episodes), es->episodes[i].length);
-    }
-    return STATUS_OK;
-}
-
 static void fold_fitness(Es *es, EsReport *report) {
     double sum = 0.0, low = (double)INFINITY, high = -low;
     int64_t steps = 0;
@@ -169,7 +158,7 @@ Status es_generation(Es *es, EsReport *report) {
         .episodes = es->spec.episodes,
     };
     TRY(ops->es_evaluate(es->kern, &job, &normalizer, es->episodes, es->sums));
-    TRY(check_returns(es, job.count, job.episodes));
+    TRY(kern_check_returns(es->config.env, es->episodes, job.count, job.episodes));
     fold_fitness(es, report);
     TRY(ops->es_shape(es->kern, es->fitness, es->shaped));
     KernEsStep step = {
@@ -196,27 +185,12 @@ Status es_generation(Es *es, EsReport *report) {
     return STATUS_OK;
 }
 
-Status es_test(Es *es, uint32_t round, int32_t episodes, EsTest *test) {
+Status es_test(Es *es, uint32_t round, int32_t episodes, KernTest *test) {
     HOST_TRACE_SCOPE(HOST, "es test");
     double start_s = host_now_s();
     KernNormalizer normalizer;
     normalizer_of(es, &normalizer);
-    KernEsJob job = {.purpose = SIM_RNG_EVALUATE, .generation = round, .count = 1, .episodes = episodes};
-    TRY(es->backend->ops->es_evaluate(es->kern, &job, &normalizer, es->episodes, NULL));
-    TRY(check_returns(es, 1, episodes));
-    double sum = 0.0, square = 0.0;
-    int64_t steps = 0;
-    for (int32_t i = 0; i < episodes; i++) {
-        double value = (double)es->episodes[i].episode_return;
-        sum += value;
-        square += value * value;
-        steps += es->episodes[i].length;
-    }
-    double n = (double)episodes, variance = n > 1.0 ? (square - sum * sum / n) / (n - 1.0) : 0.0;
-    test->return_mean = sum / n;
-    test->return_std = sqrt(variance > 0.0 ? variance : 0.0);
-    test->length_mean = (double)steps / n;
-    test->env_steps = steps;
+    TRY(kern_test(es->kern, &normalizer, es->config.env, round, episodes, es->episodes, test));
     es->train_s += host_now_s() - start_s;
     return STATUS_OK;
 }

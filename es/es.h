@@ -15,6 +15,7 @@
 #include "es/es_config.h"
 #include "host/hash.h"
 #include "host/plan.h"
+#include "kernels/frozen.h"
 #include "kernels/kern.h"
 
 #ifdef __cplusplus
@@ -56,11 +57,6 @@ typedef struct EsReport {
     double wall_s;
 } EsReport;
 
-typedef struct EsTest {
-    double return_mean, return_std, length_mean;
-    int64_t env_steps;
-} EsTest;
-
 // What host memory es_open takes, by purpose; the kernels' own plan is added to it.
 Status es_plan(KernBackend *backend, const EsConfig *config, HostPlan *plan) HOST_MUST_CHECK;
 
@@ -70,10 +66,8 @@ void es_close(Es *es);
 // One generation.
 Status es_generation(Es *es, EsReport *report) HOST_MUST_CHECK;
 
-// Episodes of the policy without noise on seeds of their own: test `round` never meets another round's episodes, nor
-// those of training.
-enum { ES_TEST_FINAL = 0x0fffffff }; // the round of the last test; others use the generation, twice it and one more
-Status es_test(Es *es, uint32_t round, int32_t episodes, EsTest *test) HOST_MUST_CHECK;
+// Episodes of the policy without noise; kernels/frozen.h says which.
+Status es_test(Es *es, uint32_t round, int32_t episodes, KernTest *test) HOST_MUST_CHECK;
 
 // Hash of the parameters: 64-bit FNV-1a over their bytes.
 HostHash es_params_hash(const Es *es);
@@ -82,10 +76,6 @@ HostHash es_params_hash(const Es *es);
 // what it was.
 Status es_save(const Es *es, const char *path) HOST_MUST_CHECK;
 Status es_load(Es *es, const char *path) HOST_MUST_CHECK;
-
-// Checks that a checkpoint was made with these settings, but for those that `may_change` names. STATUS_USAGE names the
-// first that differs.
-Status es_check_settings(const char *path, EsConfig *now, bool (*may_change)(const char *name)) HOST_MUST_CHECK;
 
 // Internal to es/: recomputes what follows from (settings, generation).
 void es_derive_schedule(Es *es);

@@ -33,6 +33,33 @@ ConfigLayer host_config_layer(const HostConfig *config, const char *name) {
     return index < 0 ? CONFIG_DEFAULT : (ConfigLayer)config->layer[index];
 }
 
+static const void *value_of(const HostConfig *config, const char *name, ConfigType type) {
+    int index = host_config_index(config->table, name);
+    assert(index >= 0 && config->table->options[index].type == type);
+    (void)type;
+    return value_at(config, index);
+}
+
+int64_t host_config_int(const HostConfig *config, const char *name) {
+    return *(const int64_t *)value_of(config, name, CONFIG_TYPE_INT);
+}
+
+double host_config_real(const HostConfig *config, const char *name) {
+    return *(const double *)value_of(config, name, CONFIG_TYPE_REAL);
+}
+
+bool host_config_flag(const HostConfig *config, const char *name) {
+    return *(const bool *)value_of(config, name, CONFIG_TYPE_FLAG);
+}
+
+int host_config_choice(const HostConfig *config, const char *name) {
+    return *(const int *)value_of(config, name, CONFIG_TYPE_CHOICE);
+}
+
+const char *host_config_chars(const HostConfig *config, const char *name) {
+    return value_of(config, name, CONFIG_TYPE_TEXT);
+}
+
 // Keeps the entries ordered by layer, so that those of a higher layer come later whatever the order of reading.
 static Status insert_entry(HostTextList *list, ConfigLayer layer, const char *what, const char *text) {
     if (list->count == HOST_LIST_MAX)

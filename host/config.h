@@ -147,6 +147,14 @@ const ConfigOption *host_config_find(const ConfigTable *table, const char *name)
 // CHOICE gives its name. Returns `text`.
 const char *host_config_text(const HostConfig *config, const char *name, char *text, size_t size);
 
+// The present value of an option, which must be in the table and of that type (CHOICE: the index; TEXT: valid as long
+// as the struct).
+int64_t host_config_int(const HostConfig *config, const char *name);
+double host_config_real(const HostConfig *config, const char *name);
+bool host_config_flag(const HostConfig *config, const char *name);
+int host_config_choice(const HostConfig *config, const char *name);
+const char *host_config_chars(const HostConfig *config, const char *name);
+
 // One block per option: --name UNIT, help, default, range.
 void host_config_help(const ConfigTable *table, FILE *stream);
 

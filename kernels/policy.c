@@ -1,6 +1,7 @@
 #include "kernels/policy.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels/policy_math.h"
@@ -34,6 +35,15 @@ int32_t policy_layer_offset(const PolicyShape *shape, int layer) {
     for (int i = 0; i < layer; i++)
         offset += (shape->size[i] + 1) * shape->size[i + 1];
     return offset;
+}
+
+const char *policy_text(const PolicyShape *shape, const SimSpec *sim, char text[POLICY_TEXT_MAX]) {
+    int at = snprintf(text, POLICY_TEXT_MAX, "%s ", sim->name);
+    for (int i = 0; i <= shape->layers; i++) {
+        at += snprintf(text + at, (size_t)(POLICY_TEXT_MAX - at), "%s%d", i > 0 ? "-" : "", shape->size[i]);
+    }
+    snprintf(text + at, (size_t)(POLICY_TEXT_MAX - at), " %s", shape->activation == POLICY_TANH ? "tanh" : "relu");
+    return text;
 }
 
 void policy_init(const PolicyShape *shape, uint64_t seed, float *params) {

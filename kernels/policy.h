@@ -53,6 +53,10 @@ Status policy_shape(PolicyShape *shape, const SimSpec *sim, const int32_t *hidde
 // Where a layer's weights begin in the parameter vector; its biases follow them.
 int32_t policy_layer_offset(const PolicyShape *shape, int layer);
 
+// "cartpole 4-16-2 tanh": the simulator and the shape, for a checkpoint. Returns `text`.
+enum { POLICY_TEXT_MAX = 160 };
+const char *policy_text(const PolicyShape *shape, const SimSpec *sim, char text[POLICY_TEXT_MAX]);
+
 // Initial parameters: weights normal with standard deviation 1 / sqrt(in), times 0.01 in the last layer; biases 0.
 // Drawn from the INIT counters of `seed`. params: [shape->params]
 void policy_init(const PolicyShape *shape, uint64_t seed, float *params);

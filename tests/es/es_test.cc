@@ -324,7 +324,7 @@ TEST_F(EsTests, ChangeNothingAndRepeat) {
     es.run(3);
     std::vector<float> before = es.vectors();
     EsNormalizer normalizer = es.normalizer;
-    EsTest one, again, other;
+    KernTest one, again, other;
     ASSERT_OK(es_test(&es, 7, 9, &one));
     ASSERT_OK(es_test(&es, 8, 9, &other));
     ASSERT_OK(es_test(&es, 7, 9, &again));

@@ -1,8 +1,10 @@
-#include "es/es_report.h"
-
+// What a launcher prints: the list of simulators, the plan, the result; for people or as JSON. Whether the stream took
+// everything is the caller's to check.
 #include <stdlib.h>
 
+#include "host/clock.h"
 #include "host/json_text.h"
+#include "kernels/launcher_run.h"
 
 // "key": "text"
 static void put_text(FILE *stream, const char *key, const char *text) {
@@ -10,7 +12,7 @@ static void put_text(FILE *stream, const char *key, const char *text) {
     host_json_put(stream, text);
 }
 
-Status es_report_unknown(const char *env) {
+Status launch_unknown_simulator(const char *env) {
     enum { NAMES_MAX = 64 };
     const char *names[NAMES_MAX];
     int count = sim_spec_count() < NAMES_MAX ? sim_spec_count() : NAMES_MAX;
@@ -77,15 +79,23 @@ static void list_params(const SimSpec *sim, bool json, FILE *stream) {
     }
 }
 
-static Status list_one(const SimSpec *sim, bool json, FILE *stream) {
-    EsConfig values;
+// The settings that a run of the simulator has by default, as config.json writes them. Free the text.
+static Status default_settings(const KernTrainer *trainer, const SimSpec *sim, char **json) {
     HostConfig config;
-    host_config_init(&config, es_config_table(), &values);
-    TRY(host_config_set(&config, CONFIG_ARGS, "env", sim->name));
-    TRY(es_config_simulator_defaults(&config, sim));
+    void *values = calloc(1, trainer->table->size_bytes);
+    if (values == NULL) return host_fail(STATUS_MEMORY, "no memory for the settings");
+    host_config_init(&config, trainer->table, values);
+    Status status = host_config_set(&config, CONFIG_ARGS, "env", sim->name);
+    if (status == STATUS_OK) status = trainer->defaults(&config, sim);
+    if (status == STATUS_OK) status = host_config_to_json(&config, json);
+    free(values);
+    return status;
+}
+
+static Status list_one(const KernTrainer *trainer, const SimSpec *sim, bool json, FILE *stream) {
     char action[64], *settings = NULL;
     action_text(sim, action);
-    TRY(host_config_to_json(&config, &settings));
+    TRY(default_settings(trainer, sim, &settings));
     if (json) {
         fputc('{', stream);
         put_spaces(sim, stream);
@@ -108,79 +118,80 @@ static Status list_one(const SimSpec *sim, bool json, FILE *stream) {
     return STATUS_OK;
 }
 
-Status es_report_list(const char *env, bool json, FILE *stream) {
+Status launch_print_list(const LaunchRun *run, const char *env, FILE *stream) {
     if (env == NULL) {
-        list_all(json, stream);
+        list_all(run->options.json, stream);
         return STATUS_OK;
     }
     const SimSpec *sim = sim_spec_find(env);
-    if (sim == NULL) return es_report_unknown(env);
-    return list_one(sim, json, stream);
+    if (sim == NULL) return launch_unknown_simulator(env);
+    return list_one(run->trainer, sim, run->options.json, stream);
 }
 
-Status es_report_plan(const EsConfig *config, const KernEsSpec *spec, const HostPlan *plan, const char *device,
-                      bool json, FILE *stream) {
-    int64_t steps = config->pop * config->episodes * config->time_limit;
-    if (json) {
+Status launch_print_plan(const LaunchRun *run, const KernRunPlan *plan, FILE *stream) {
+    if (run->options.json) {
         char *memory = NULL;
-        TRY(host_plan_to_json(plan, &memory));
+        TRY(host_plan_to_json(&plan->memory, &memory));
         fputc('{', stream);
-        put_text(stream, "env", config->env);
+        put_text(stream, "env", run->options.env);
         fputs(", ", stream);
-        put_text(stream, "device", device);
-        fprintf(stream, ", \"params\": %d, \"env_steps_per_generation_max\": %lld, \"memory\": %s}\n",
-                spec->policy.params, (long long)steps, memory);
+        put_text(stream, "device", run->device.text);
+        fprintf(stream, ", \"params\": %d, \"%s\": %lld, \"memory\": %s}\n", plan->params, plan->env_steps_key,
+                (long long)plan->env_steps, memory);
         free(memory);
         return STATUS_OK;
     }
-    fprintf(stream, "%s on %s\n", config->env, device);
-    fprintf(stream, "policy: %d parameters\n", spec->policy.params);
-    fprintf(stream, "population: %lld members x %lld episodes, at most %lld env steps in a generation\n",
-            (long long)config->pop, (long long)config->episodes, (long long)steps);
-    host_plan_print(plan, "memory", stream);
+    fprintf(stream, "%s on %s\n", run->options.env, run->device.text);
+    fprintf(stream, "policy: %d parameters\n", plan->params);
+    fprintf(stream, "%s\n", plan->work);
+    host_plan_print(&plan->memory, "memory", stream);
     return STATUS_OK;
 }
 
-static void put_result(const Es *es, const EsResult *r, FILE *stream) {
+static void put_result(const LaunchRun *run, const char *folder, const char *hash, FILE *stream) {
+    const LaunchOptions *options = &run->options;
     fputc('{', stream);
-    put_text(stream, "env", es->config.env);
+    put_text(stream, "env", options->env);
     fputs(", ", stream);
-    put_text(stream, "outcome", r->outcome);
+    put_text(stream, "outcome", run->outcome);
     fprintf(stream,
-            ", \"seed\": %lld, \"generations\": %lld, \"env_steps\": %lld, \"train_s\": %.6f, \"wall_s\": %.6f, "
+            ", \"seed\": %lld, \"%ss\": %lld, \"env_steps\": %lld, \"train_s\": %.6f, \"wall_s\": %.6f, "
             "\"target_return\": %.17g, ",
-            (long long)es->config.seed, (long long)es->generation, (long long)es->env_steps, es->train_s, r->wall_s,
-            es->config.target);
-    if (r->test_episodes > 0) {
+            (long long)options->seed, run->trainer->step, (long long)run->at.done, (long long)run->at.env_steps,
+            run->at.train_s, host_now_s() - run->start_s, options->target);
+    if (run->is_tested) {
         fprintf(stream,
                 "\"test_return_mean\": %.17g, \"test_return_std\": %.17g, \"test_length_mean\": %.17g, "
-                "\"test_episodes\": %d, ",
-                r->test.return_mean, r->test.return_std, r->test.length_mean, r->test_episodes);
+                "\"test_episodes\": %lld, ",
+                run->test.return_mean, run->test.return_std, run->test.length_mean, (long long)options->test_episodes);
     } else {
         fputs("\"test_return_mean\": null, \"test_return_std\": null, \"test_length_mean\": null, "
               "\"test_episodes\": 0, ",
               stream);
     }
-    fprintf(stream, "\"params\": %d, ", es->spec.policy.params);
-    put_text(stream, "params_hash", r->params_hash);
+    fprintf(stream, "\"params\": %d, ", run->at.params);
+    put_text(stream, "params_hash", hash);
     fputs(", ", stream);
-    put_text(stream, "device", r->device);
+    put_text(stream, "device", run->device.text);
     fputs(", ", stream);
-    put_text(stream, "run", r->run);
+    put_text(stream, "run", folder);
     fputs("}\n", stream);
 }
 
-void es_report_result(const Es *es, const EsResult *r, bool json, FILE *stream) {
-    if (json) {
-        put_result(es, r, stream);
+void launch_print_result(const LaunchRun *run, const char *folder, FILE *stream) {
+    char hash[17];
+    host_hash_text(run->trainer->params_hash(run->trainer->state), hash);
+    if (run->options.json) {
+        put_result(run, folder, hash, stream);
         return;
     }
-    fprintf(stream, "%s: %s after %lld generations, %lld env steps, %.2f s of training\n", es->config.env, r->outcome,
-            (long long)es->generation, (long long)es->env_steps, es->train_s);
-    if (r->test_episodes > 0) {
-        fprintf(stream, "return %.2f +- %.2f over %d episodes on unused seeds, without noise (solved at %g)\n",
-                r->test.return_mean, r->test.return_std, r->test_episodes, es->config.target);
+    fprintf(stream, "%s: %s after %lld %ss, %lld env steps, %.2f s of training\n", run->options.env, run->outcome,
+            (long long)run->at.done, run->trainer->step, (long long)run->at.env_steps, run->at.train_s);
+    if (run->is_tested) {
+        fprintf(stream, "return %.2f +- %.2f over %lld episodes on unused seeds, without noise (solved at %g)\n",
+                run->test.return_mean, run->test.return_std, (long long)run->options.test_episodes,
+                run->options.target);
     }
-    fprintf(stream, "parameters %s\n", r->params_hash);
-    fprintf(stream, "run folder %s\n", r->run);
+    fprintf(stream, "parameters %s\n", hash);
+    fprintf(stream, "run folder %s\n", folder);
 }

@@ -1,0 +1,261 @@
+#include "kernels/launcher.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/clock.h"
+#include "host/signals.h"
+#include "kernels/launcher_run.h"
+
+enum { CHECKPOINTS_KEPT = 2 };
+
+static void look(LaunchRun *run) { run->trainer->describe(run->trainer->state, &run->at); }
+
+static void set_outcome(LaunchRun *run, const char *outcome) {
+    snprintf(run->outcome, sizeof run->outcome, "%s", outcome);
+}
+
+static void set_stopped(LaunchRun *run) {
+    run->is_stopped = true;
+    set_outcome(run, "stopped");
+}
+
+// ---- training ------------------------------------------------------------------------------------------------------
+
+static Status save(LaunchRun *run) {
+    if (run->saved == run->at.done) return STATUS_OK;
+    char path[HOST_PATH_MAX];
+    TRY(host_run_checkpoint_path(run->dir.path, run->at.done, path));
+    TRY(run->trainer->save(run->trainer->state, path));
+    run->saved = run->at.done;
+    return host_run_dir_prune(&run->dir, CHECKPOINTS_KEPT);
+}
+
+static Status open_metrics(LaunchRun *run, bool resume) {
+    const char *columns[HOST_METRICS_COLUMNS_MAX];
+    int count = run->trainer->column_count;
+    memcpy(columns, run->trainer->columns, (size_t)count * sizeof *columns);
+    columns[count++] = "test_return_mean";
+    columns[count++] = "test_return_std";
+    char path[HOST_PATH_MAX];
+    TRY(host_run_metrics_path(run->dir.path, path));
+    if (resume) return host_metrics_resume(&run->metrics, path, columns, count, run->at.done);
+    return host_metrics_create(&run->metrics, path, columns, count);
+}
+
+static Status write_metrics(LaunchRun *run, bool tested) {
+    double row[HOST_METRICS_COLUMNS_MAX];
+    int count = run->trainer->column_count;
+    run->trainer->row(run->trainer->state, row);
+    row[count++] = tested ? run->test.return_mean : (double)NAN;
+    row[count] = tested ? run->test.return_std : (double)NAN;
+    return host_metrics_row(&run->metrics, row);
+}
+
+static Status test(LaunchRun *run, uint32_t round, KernTest *result) {
+    Status status = run->trainer->test(run->trainer->state, round, (int32_t)run->options.test_episodes, result);
+    look(run); // it took time
+    return status;
+}
+
+// Tests the policy; `held` when it meets the target, and then again on other seeds.
+static Status test_target(LaunchRun *run, bool *held) {
+    uint32_t round = 2 * (uint32_t)run->at.done;
+    TRY(test(run, round, &run->test));
+    run->has_test = true;
+    *held = run->test.return_mean >= run->options.target;
+    if (!*held || !run->options.stop_at_target) return STATUS_OK;
+    KernTest again;
+    TRY(test(run, round + 1, &again));
+    *held = again.return_mean >= run->options.target;
+    return STATUS_OK;
+}
+
+static bool is_test_due(const LaunchRun *run) {
+    return run->at.done > 0 && run->at.done % run->options.test_every == 0;
+}
+
+static void show_progress(LaunchRun *run, const KernStepReport *report) {
+    char test_text[48] = "", return_text[48] = "", text[160];
+    if (run->has_test) snprintf(test_text, sizeof test_text, " (test %.1f)", run->test.return_mean);
+    if (isfinite(report->return_mean)) snprintf(return_text, sizeof return_text, " %.1f", report->return_mean);
+    snprintf(text, sizeof text, "return%s%s, %.1fM env steps/s", return_text, test_text,
+             (double)report->env_steps / report->wall_s * 1e-6);
+    host_progress_update(&run->progress, run->at.done, text);
+}
+
+static Status train(LaunchRun *run) {
+    const LaunchOptions *options = &run->options;
+    bool held = false;
+    // A run that was stopped within a test, or after its last one, is tested again: else it would train on where an
+    // unbroken run ends.
+    if (options->stop_at_target && is_test_due(run)) TRY(test_target(run, &held));
+    snprintf(run->outcome, sizeof run->outcome, held ? "target held" : "%ss done", run->trainer->step);
+    if (held && !options->quiet) {
+        host_progress_note(&run->progress, "%s: the target is held already; --no-stop-at-target trains on",
+                           run->trainer->tool);
+    }
+    while (!held && run->at.done < run->at.total) {
+        KernStepReport report;
+        TRY(run->trainer->advance(run->trainer->state, &report));
+        look(run);
+        bool tested = is_test_due(run);
+        Status status = tested ? test_target(run, &held) : STATUS_OK;
+        if (status != STATUS_OK && status != STATUS_STOPPED) return status;
+        TRY(write_metrics(run, tested && status == STATUS_OK)); // the step is done, stopped or not
+        TRY(status);
+        show_progress(run, &report);
+        held = held && options->stop_at_target;
+        if (held) set_outcome(run, "target held");
+        if (run->at.done % options->checkpoint_every == 0) TRY(save(run));
+    }
+    return STATUS_OK;
+}
+
+static Status final_test(LaunchRun *run) {
+    TRY(test(run, KERN_TEST_FINAL, &run->test));
+    run->is_tested = true;
+    return STATUS_OK;
+}
+
+static Status finish(LaunchRun *run) {
+    TRY(save(run));
+    Status status = run->is_stopped ? STATUS_OK : final_test(run);
+    if (status == STATUS_STOPPED) {
+        set_stopped(run);
+        status = STATUS_OK;
+    }
+    return status;
+}
+
+// Brings the state to where a resumed run left off.
+static Status load_newest(LaunchRun *run) {
+    const KernTrainer *trainer = run->trainer;
+    char path[HOST_PATH_MAX];
+    TRY(host_run_dir_resume(&run->dir, run->options.resume));
+    TRY(host_run_newest_checkpoint(run->dir.path, &run->saved, path));
+    if (run->saved >= 0) {
+        TRY(trainer->load(trainer->state, path));
+        TRY(launch_check_resumed(run, path));
+    }
+    look(run);
+    int64_t length = host_config_int(&run->config, trainer->length);
+    if (length < run->at.length_done) {
+        return host_fail(STATUS_USAGE, "--%s %lld: the run has done %lld already", trainer->length, (long long)length,
+                         (long long)run->at.length_done);
+    }
+    return STATUS_OK;
+}
+
+// Opens the run's folder and brings the state to where it left off.
+static Status open_run(LaunchRun *run) {
+    bool resume = run->options.resume[0] != '\0';
+    char *json = NULL;
+    run->saved = -1;
+    TRY(resume ? load_newest(run) : host_run_dir_create(&run->dir, run->options.out, run->options.env));
+    look(run);
+    TRY(host_config_to_json(&run->config, &json));
+    Status status = host_run_dir_write_config(&run->dir, json);
+    free(json);
+    TRY(status);
+    return open_metrics(run, resume);
+}
+
+static Status run_training(LaunchRun *run) {
+    const KernTrainer *trainer = run->trainer;
+    TRY(trainer->open(trainer->state, run->device.backend, trainer->values));
+    TRY(open_run(run));
+    if (!run->options.quiet) {
+        fprintf(stderr, "%s: %s on %s, run folder %s\n", trainer->tool, run->options.env, run->device.text,
+                run->dir.path);
+    }
+    host_progress_init(&run->progress, run->options.quiet ? HOST_PROGRESS_QUIET : HOST_PROGRESS_AUTO, stderr,
+                       trainer->step, run->at.done, run->at.total);
+    Status status = train(run);
+    if (status == STATUS_STOPPED) {
+        set_stopped(run);
+        status = STATUS_OK;
+    }
+    host_progress_finish(&run->progress);
+    if (status == STATUS_OK) status = finish(run);
+    if (status != STATUS_OK) return status;
+    launch_print_result(run, run->dir.path, stdout);
+    if (run->is_stopped) {
+        fprintf(stderr, "%s: stopped after a checkpoint; go on with: %s --resume %s\n", trainer->tool, trainer->tool,
+                run->dir.path);
+    }
+    return STATUS_OK;
+}
+
+// ---- the other things a launcher does ------------------------------------------------------------------------------
+
+static Status run_eval(LaunchRun *run) {
+    const KernTrainer *trainer = run->trainer;
+    char path[HOST_PATH_MAX];
+    TRY(host_run_newest_checkpoint(run->options.eval, &run->saved, path));
+    if (run->saved < 0) return host_fail(STATUS_IO, "%s: holds no checkpoint yet", run->options.eval);
+    TRY(trainer->open(trainer->state, run->device.backend, trainer->values));
+    TRY(trainer->load(trainer->state, path));
+    TRY(final_test(run));
+    set_outcome(run, "tested");
+    launch_print_result(run, run->options.eval, stdout);
+    return STATUS_OK;
+}
+
+static Status run_dry(LaunchRun *run) {
+    KernRunPlan plan = {0};
+    host_plan_init(&plan.memory);
+    TRY(run->trainer->plan(run->device.backend, run->trainer->values, &plan));
+    return launch_print_plan(run, &plan, stdout);
+}
+
+static Status open_device(LaunchRun *run) {
+    const HostConfig *config = &run->config;
+    char isa[16];
+    KernDeviceOptions options = {
+        .tool = run->trainer->tool,
+        .kind = (KernDeviceKind)host_config_choice(config, "device"),
+        .gpu = (int)host_config_int(config, "gpu"),
+        .threads = run->options.threads,
+        .bind = host_config_choice(config, "bind") == 0 ? HOST_BIND_NONE : HOST_BIND_CORE,
+        .isa = host_config_text(config, "isa", isa, sizeof isa),
+        .lanes = (int)host_config_int(config, "lanes"),
+        .quiet = run->options.quiet,
+    };
+    return kern_device_open(&options, &run->device);
+}
+
+static Status run_command(LaunchRun *run, int argc, char **argv) {
+    const KernTrainer *trainer = run->trainer;
+    TRY(host_file_hold_standard());
+    TRY(host_signals_install());
+    TRY(launch_read_settings(run, argc, argv));
+    if (run->args.help) {
+        printf("%s\n", trainer->help);
+        host_config_help(trainer->table, stdout);
+        return STATUS_OK;
+    }
+    if (run->args.version) {
+        printf("%s %s\n", trainer->tool, trainer->version);
+        return STATUS_OK;
+    }
+    if (run->options.list) return launch_print_list(run, run->args.count > 0 ? run->args.positional[0] : NULL, stdout);
+    TRY(trainer->check(trainer->values)); // before anything is opened or written
+    TRY(open_device(run));
+    if (run->options.dry_run) return run_dry(run);
+    return run->options.eval[0] != '\0' ? run_eval(run) : run_training(run);
+}
+
+int kern_launch(const KernTrainer *trainer, int argc, char **argv) {
+    static LaunchRun run; // large
+    run = (LaunchRun){.trainer = trainer, .metrics = {.fd = -1}, .dir = {.lock_fd = -1}, .start_s = host_now_s()};
+    Status status = run_command(&run, argc, argv);
+    if (status == STATUS_OK) status = host_file_check_stdout();
+    if (status != STATUS_OK) fprintf(stderr, "%s: %s\n", trainer->tool, host_message());
+    host_metrics_close(&run.metrics);
+    host_run_dir_close(&run.dir);
+    trainer->close(trainer->state);
+    kern_device_close(&run.device);
+    return status == STATUS_OK ? 0 : status == STATUS_USAGE ? 2 : 1;
+}

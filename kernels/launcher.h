@@ -1,0 +1,91 @@
+// What every launcher does, once for all algorithms: reads settings, opens device and run folder, trains, tests, saves,
+// goes on with a run, tests a run's policy, lists, plans, prints. A launcher is a KernTrainer and a main that calls
+// kern_launch().
+//
+// A run goes on in steps: generations of ES, updates of PPO. After each the policy may be tested on unused seeds, a row
+// goes to metrics.csv, and now and then the state to a checkpoint. A run that was interrupted at any moment goes on to
+// the state that an unbroken one reaches.
+//
+// The settings' table must have: env, seed, target, stop_at_target, test_every, test_episodes, checkpoint_every, and
+// what kernels/launcher.def adds.
+//
+// Ownership: a trainer's pointers are borrowed. Errors: kern_launch() prints them and gives the exit status. Thread
+// safety: none.
+#ifndef SHOAL_KERNELS_LAUNCHER_H
+#define SHOAL_KERNELS_LAUNCHER_H
+
+#include "host/config.h"
+#include "host/hash.h"
+#include "host/plan.h"
+#include "kernels/frozen.h"
+#include "kernels/kern.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Where a run stands.
+typedef struct KernRunState {
+    int64_t done, total; // steps
+    int64_t length_done; // as the option counts that says how long a run is
+    int64_t env_steps;   // of all steps done
+    double train_s;      // spent in steps and tests, over all calls of a resumed run
+    int32_t params;      // number of parameters
+} KernRunState;
+
+// What a step did, for the line of progress.
+typedef struct KernStepReport {
+    int64_t env_steps;
+    double wall_s;
+    double return_mean; // NaN: no episode ended
+} KernStepReport;
+
+// --dry-run. The backend's part of the memory is included.
+typedef struct KernRunPlan {
+    HostPlan memory;
+    int32_t params;
+    char work[256];            // "population: 256 members x 1 episodes, ..."
+    const char *env_steps_key; // in JSON: "env_steps_per_generation_max"
+    int64_t env_steps;
+} KernRunPlan;
+
+typedef struct KernTrainer {
+    const char *tool;    // "esrun"
+    const char *version; // "1.2.3"
+    const char *help;    // what --help prints above the options
+    const char *step;    // "generation"; messages and the JSON result add an s where they count them
+    const char *length;  // the option that says how long a run is: "generations"
+    const ConfigTable *table;
+    void *values;               // the table's struct
+    void *state;                // the trainer's own; zeros: not open
+    const char *const *columns; // of metrics.csv, [column_count]; those of the test follow
+    int column_count;
+
+    // Applies the defaults that suit the simulator, below whatever was given.
+    Status (*defaults)(HostConfig *config, const SimSpec *sim);
+    // Checks what no single range can.
+    Status (*check)(const void *values);
+    // Whether a run made with the settings `then` may go on with `now`; of those that may change at all. NULL: it may.
+    Status (*check_resume)(const void *now, const void *then);
+    Status (*plan)(KernBackend *backend, const void *values, KernRunPlan *plan);
+
+    Status (*open)(void *state, KernBackend *backend, const void *values);
+    void (*close)(void *state);
+    // One step. What is stopped or fails leaves the state that save() writes as it was.
+    Status (*advance)(void *state, KernStepReport *report);
+    Status (*test)(void *state, uint32_t round, int32_t episodes, KernTest *test);
+    void (*describe)(const void *state, KernRunState *out);
+    HostHash (*params_hash)(const void *state);
+    void (*row)(const void *state, double *row); // of metrics.csv after a step, [column_count]
+    Status (*save)(const void *state, const char *path);
+    Status (*load)(void *state, const char *path);
+} KernTrainer;
+
+// The whole program; gives its exit status: 0 done, 1 the run failed, 2 bad usage.
+int kern_launch(const KernTrainer *trainer, int argc, char **argv);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,57 @@
+// One call of a launcher, shared by the parts of kern_launch(). Private to kernels/launcher*.c.
+//
+// Ownership: kern_launch() owns what is opened. Errors: Status. Thread safety: none.
+#ifndef SHOAL_KERNELS_LAUNCHER_RUN_H
+#define SHOAL_KERNELS_LAUNCHER_RUN_H
+
+#include <stdio.h>
+
+#include "host/metrics.h"
+#include "host/progress.h"
+#include "host/run_dir.h"
+#include "kernels/device.h"
+#include "kernels/launcher.h"
+
+// The settings that launching depends on, as the trainer's struct holds them.
+typedef struct LaunchOptions {
+    const char *env, *out, *resume, *config, *eval;
+    int64_t seed, test_every, test_episodes, checkpoint_every;
+    double target;
+    bool stop_at_target, list, dry_run, json, quiet;
+    int threads; // 0: as many as allowed
+} LaunchOptions;
+
+typedef struct LaunchRun {
+    const KernTrainer *trainer;
+    HostConfig config;
+    ConfigArgs args;
+    LaunchOptions options;
+    KernDevice device;
+    KernRunState at;
+    HostRunDir dir;
+    HostMetrics metrics;
+    HostProgress progress;
+    double start_s;
+    int64_t saved; // steps done in the newest checkpoint; -1: none
+    KernTest test; // the latest, if there was one
+    bool has_test;
+    bool is_tested;   // the final test was made
+    bool is_stopped;  // by a signal
+    char outcome[32]; // "target held", "generations done", "stopped", "tested"
+} LaunchRun;
+
+// Puts the layers together: simulator defaults < config file (or the resumed run's) < command line.
+Status launch_read_settings(LaunchRun *run, int argc, char **argv) HOST_MUST_CHECK;
+
+// Checks that a resumed run's settings are those of its checkpoint, but for what may change.
+Status launch_check_resumed(LaunchRun *run, const char *checkpoint) HOST_MUST_CHECK;
+
+// "unknown simulator 'cartpol'; did you mean 'cartpole'?" as STATUS_USAGE.
+Status launch_unknown_simulator(const char *env) HOST_MUST_CHECK;
+
+// `env` NULL: all simulators; else one, with spaces, parameters and defaults for training.
+Status launch_print_list(const LaunchRun *run, const char *env, FILE *stream) HOST_MUST_CHECK;
+Status launch_print_plan(const LaunchRun *run, const KernRunPlan *plan, FILE *stream) HOST_MUST_CHECK;
+void launch_print_result(const LaunchRun *run, const char *folder, FILE *stream);
+
+#endif

@@ -1,0 +1,143 @@
+// What a launcher is told: command line, config.json of a file or a run, and what goes with what.
+#include <string.h>
+
+#include "host/run_state.h"
+#include "kernels/launcher_run.h"
+
+// Settings of a run that a later call may be given anew. With --resume, those that do not change what the run computes,
+// only how far it goes; with --eval, those that say what the policy is tested on.
+static bool may_change(const KernTrainer *trainer, const char *name, bool resume) {
+    static const struct {
+        const char *name;
+        bool resume, eval;
+    } settings[] = {
+        {"env", true, true},         {"target", true, true},        {"stop_at_target", true, false},
+        {"test_every", true, false}, {"test_episodes", true, true}, {"checkpoint_every", true, false},
+        {"set", false, true},        {"randomize", false, true},    {"time_limit", false, true},
+        {"seed", false, true},
+    };
+    if (strcmp(name, trainer->length) == 0) return resume;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        if (strcmp(settings[i].name, name) == 0) return resume ? settings[i].resume : settings[i].eval;
+    }
+    return false;
+}
+
+static bool may_change_on_resume(const void *trainer, const char *name) { return may_change(trainer, name, true); }
+
+static void read_options(LaunchRun *run) {
+    const HostConfig *c = &run->config;
+    LaunchOptions *o = &run->options;
+    o->env = host_config_chars(c, "env");
+    o->out = host_config_chars(c, "out");
+    o->resume = host_config_chars(c, "resume");
+    o->config = host_config_chars(c, "config");
+    o->eval = host_config_chars(c, "eval");
+    o->seed = host_config_int(c, "seed");
+    o->test_every = host_config_int(c, "test_every");
+    o->test_episodes = host_config_int(c, "test_episodes");
+    o->checkpoint_every = host_config_int(c, "checkpoint_every");
+    o->target = host_config_real(c, "target");
+    o->stop_at_target = host_config_flag(c, "stop_at_target");
+    o->list = host_config_flag(c, "list");
+    o->dry_run = host_config_flag(c, "dry_run");
+    o->json = host_config_flag(c, "json");
+    o->quiet = host_config_flag(c, "quiet");
+}
+
+// What --resume and --eval do not go with.
+static Status check_given(const LaunchRun *run) {
+    const LaunchOptions *o = &run->options;
+    bool resume = o->resume[0] != '\0';
+    const char *command = resume ? "--resume" : "--eval";
+    if (resume && o->eval[0] != '\0') return host_fail(STATUS_USAGE, "--resume and --eval: one of them");
+    if (o->out[0] != '\0' || o->config[0] != '\0') {
+        return host_fail(STATUS_USAGE, "%s takes folder and settings from the run: leave out --%s", command,
+                         o->out[0] != '\0' ? "out" : "config");
+    }
+    const ConfigTable *table = run->trainer->table;
+    for (int i = 0; i < table->count; i++) {
+        const ConfigOption *option = &table->options[i];
+        if (option->command || host_config_layer(&run->config, option->name) != CONFIG_ARGS) continue;
+        if (may_change(run->trainer, option->name, resume)) continue;
+        char name[HOST_CONFIG_NAME_MAX];
+        return host_fail(STATUS_USAGE, "--%s cannot be changed with %s: it is the run's",
+                         host_config_spell(option->name, true, name), command);
+    }
+    return STATUS_OK;
+}
+
+// Reads the settings of the run or of the file that was named; `source` is what messages call it, "" if there is none.
+static Status read_file(LaunchRun *run, const char **source) {
+    const LaunchOptions *o = &run->options;
+    *source = o->resume[0] != '\0' ? o->resume : o->eval;
+    if ((*source)[0] != '\0') {
+        char path[HOST_PATH_MAX];
+        TRY(check_given(run));
+        TRY(host_run_config_path(*source, path));
+        return host_config_from_file(&run->config, CONFIG_FILE, path);
+    }
+    *source = o->config;
+    if ((*source)[0] == '\0') return STATUS_OK;
+    return host_config_from_file(&run->config, CONFIG_FILE, o->config);
+}
+
+static Status read_device_options(LaunchRun *run) {
+    int64_t lanes = host_config_int(&run->config, "lanes"), threads = 0;
+    if (lanes != 0 && lanes != 1 && lanes != 8 && lanes != 16) {
+        return host_fail(STATUS_USAGE, "--lanes %lld: 1, 8 or 16 (0: the instruction set's own)", (long long)lanes);
+    }
+    const char *text = host_config_chars(&run->config, "threads");
+    if (strcmp(text, "auto") != 0) {
+        TRY(host_parse_int("--threads", text, 1, HOST_THREADS_MAX, "threads, or auto", &threads));
+    }
+    run->options.threads = (int)threads;
+    return STATUS_OK;
+}
+
+// The simulator, as the first argument, --env and a file name it.
+static Status find_simulator(LaunchRun *run, const char *source, const SimSpec **sim) {
+    const char *env = run->options.env; // in the settings' struct, so that it changes with them
+    if (run->args.count == 1) {
+        const SimSpec *named = sim_spec_find(run->args.positional[0]);
+        if (named == NULL) return launch_unknown_simulator(run->args.positional[0]);
+        if (source[0] == '\0' && env[0] != '\0' && strcmp(named->name, env) != 0) {
+            return host_fail(STATUS_USAGE, "one simulator at a time: '%s' and --env %s", named->name, env);
+        }
+        if (source[0] != '\0' && env[0] != '\0' && strcmp(named->name, env) != 0) {
+            return host_fail(STATUS_USAGE, "%s is of %s, not of %s", source, env, named->name);
+        }
+        TRY(host_config_set(&run->config, CONFIG_ARGS, "env", named->name));
+    }
+    if (env[0] == '\0') {
+        return host_fail(STATUS_USAGE, "which simulator? %s ENV; --list shows them", run->trainer->tool);
+    }
+    *sim = sim_spec_find(env);
+    return *sim != NULL ? STATUS_OK : launch_unknown_simulator(env);
+}
+
+Status launch_read_settings(LaunchRun *run, int argc, char **argv) {
+    host_config_init(&run->config, run->trainer->table, run->trainer->values);
+    TRY(host_config_parse_args(&run->config, argc, argv, &run->args));
+    if (run->args.help || run->args.version) return STATUS_OK;
+    if (run->args.count > 1) {
+        return host_fail(STATUS_USAGE, "one simulator at a time: '%s' and '%s'", run->args.positional[0],
+                         run->args.positional[1]);
+    }
+    read_options(run);
+    if (run->options.list) return STATUS_OK;
+    TRY(read_device_options(run));
+    const char *source = "";
+    const SimSpec *sim = NULL;
+    TRY(read_file(run, &source));
+    TRY(find_simulator(run, source, &sim));
+    TRY(run->trainer->defaults(&run->config, sim));
+    read_options(run);
+    return STATUS_OK;
+}
+
+Status launch_check_resumed(LaunchRun *run, const char *checkpoint) {
+    const KernTrainer *trainer = run->trainer;
+    return host_run_state_check_settings(checkpoint, &run->config, may_change_on_resume, trainer,
+                                         trainer->check_resume);
+}
