@@ -1,7 +1,8 @@
 #include "es/es_config.h"
 
-#include <stdio.h>
 #include <string.h>
+
+#include "kernels/launcher.h"
 
 static const ConfigOption options[] = {
 #define OPTION(type, name, ...)  HOST_CONFIG_ROW(EsConfig, false, type, name, __VA_ARGS__)
@@ -14,9 +15,7 @@ static const ConfigTable table = {"esrun", options, sizeof options / sizeof opti
 const ConfigTable *es_config_table(void) { return &table; }
 
 // What differs from es_config.def for a simulator. Found by `./dev soak learning`, which also shows what they reach.
-static const struct SimulatorDefault {
-    const char *sim, *option, *value;
-} simulator_defaults[] = {
+static const KernSimulatorDefault simulator_defaults[] = {
     {"cartpole", "pop", "128"},
     {"cartpole", "hidden", "16"},
     {"mountain_car", "hidden", "16"},
@@ -33,21 +32,12 @@ static const struct SimulatorDefault {
 };
 
 Status es_config_simulator_defaults(HostConfig *config, const SimSpec *sim) {
-    char text[32];
-    TRY(host_config_set(config, CONFIG_SIMULATOR, "target", host_real_text(sim->reward_threshold, text)));
-    snprintf(text, sizeof text, "%d", sim->time_limit);
-    TRY(host_config_set(config, CONFIG_SIMULATOR, "time_limit", text));
-    for (size_t i = 0; i < sizeof simulator_defaults / sizeof simulator_defaults[0]; i++) {
-        const struct SimulatorDefault *d = &simulator_defaults[i];
-        if (strcmp(d->sim, sim->name) == 0) TRY(host_config_set(config, CONFIG_SIMULATOR, d->option, d->value));
-    }
-    return STATUS_OK;
+    return kern_simulator_defaults(config, sim, simulator_defaults,
+                                   sizeof simulator_defaults / sizeof simulator_defaults[0]);
 }
 
 Status es_config_spec(const EsConfig *config, KernEsSpec *spec) {
     memset(spec, 0, sizeof *spec);
-    const SimSpec *sim = sim_spec_find(config->env);
-    if (sim == NULL) return host_fail(STATUS_USAGE, "unknown simulator '%s'", config->env);
     if (config->pop % 2 != 0) {
         return host_fail(STATUS_USAGE, "--pop %lld: must be even, members come in antithetic pairs",
                          (long long)config->pop);
@@ -59,13 +49,8 @@ Status es_config_spec(const EsConfig *config, KernEsSpec *spec) {
         return host_fail(STATUS_USAGE, "--pop %lld x --episodes %lld: at most %d episodes in a generation",
                          (long long)config->pop, (long long)config->episodes, INT32_MAX);
     }
-    kern_sim_default(&spec->sim, sim);
-    spec->sim.time_limit = (int)config->time_limit;
-    for (int i = 0; i < config->randomize.count; i++)
-        TRY(kern_sim_randomize(&spec->sim, config->randomize.at[i]));
-    for (int i = 0; i < config->set.count; i++)
-        TRY(kern_sim_set(&spec->sim, config->set.at[i]));
-    TRY(policy_shape(&spec->policy, sim, config->hidden.at, config->hidden.count,
+    TRY(kern_sim_of_settings(&spec->sim, config->env, config->time_limit, &config->set, &config->randomize));
+    TRY(policy_shape(&spec->policy, spec->sim.spec, config->hidden.at, config->hidden.count,
                      config->activation == 0 ? POLICY_TANH : POLICY_RELU));
     spec->seed = (uint64_t)config->seed;
     spec->members = (int32_t)config->pop;

@@ -24,6 +24,19 @@
 extern "C" {
 #endif
 
+// The simulator as the settings have it: its time limit, parameters that are set, and those drawn anew (set wins).
+Status kern_sim_of_settings(KernSim *sim, const char *env, int64_t time_limit, const HostTextList *set,
+                            const HostTextList *randomize) HOST_MUST_CHECK;
+
+// One default that suits a simulator better than the option table's.
+typedef struct KernSimulatorDefault {
+    const char *sim, *option, *value;
+} KernSimulatorDefault;
+
+// Applies them below whatever was given, with the simulator's own target and time limit.
+Status kern_simulator_defaults(HostConfig *config, const SimSpec *sim, const KernSimulatorDefault *defaults,
+                               int count) HOST_MUST_CHECK;
+
 // Where a run stands.
 typedef struct KernRunState {
     int64_t done, total; // steps

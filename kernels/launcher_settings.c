@@ -1,4 +1,5 @@
 // What a launcher is told: command line, config.json of a file or a run, and what goes with what.
+#include <stdio.h>
 #include <string.h>
 
 #include "host/run_state.h"
@@ -140,4 +141,30 @@ Status launch_check_resumed(LaunchRun *run, const char *checkpoint) {
     const KernTrainer *trainer = run->trainer;
     return host_run_state_check_settings(checkpoint, &run->config, may_change_on_resume, trainer,
                                          trainer->check_resume);
+}
+
+Status kern_simulator_defaults(HostConfig *config, const SimSpec *sim, const KernSimulatorDefault *defaults,
+                               int count) {
+    char text[32];
+    TRY(host_config_set(config, CONFIG_SIMULATOR, "target", host_real_text(sim->reward_threshold, text)));
+    snprintf(text, sizeof text, "%d", sim->time_limit);
+    TRY(host_config_set(config, CONFIG_SIMULATOR, "time_limit", text));
+    for (int i = 0; i < count; i++) {
+        const KernSimulatorDefault *d = &defaults[i];
+        if (strcmp(d->sim, sim->name) == 0) TRY(host_config_set(config, CONFIG_SIMULATOR, d->option, d->value));
+    }
+    return STATUS_OK;
+}
+
+Status kern_sim_of_settings(KernSim *sim, const char *env, int64_t time_limit, const HostTextList *set,
+                            const HostTextList *randomize) {
+    const SimSpec *spec = sim_spec_find(env);
+    if (spec == NULL) return host_fail(STATUS_USAGE, "unknown simulator '%s'", env);
+    kern_sim_default(sim, spec);
+    sim->time_limit = (int)time_limit;
+    for (int i = 0; i < randomize->count; i++)
+        TRY(kern_sim_randomize(sim, randomize->at[i]));
+    for (int i = 0; i < set->count; i++)
+        TRY(kern_sim_set(sim, set->at[i]));
+    return STATUS_OK;
 }
