@@ -63,7 +63,7 @@ class Hash(EsrunTest):
     def test_threads_lanes_and_instruction_sets(self):
         isas = []
         for isa in ["baseline", "v3", "v4"]:
-            done = self.esrun("--dry-run", *fixed("cartpole", isa=isa))
+            done = self.call("--dry-run", *fixed("cartpole", isa=isa))
             if done.code == 0:
                 isas.append(isa)
             else:
@@ -85,7 +85,7 @@ class Hash(EsrunTest):
 
     def test_more_threads_than_cores(self):
         threads = len(os.sched_getaffinity(0)) + 3
-        done = self.esrun(*fixed("cartpole", threads=threads), "--json", "--out", self.path())
+        done = self.call(*fixed("cartpole", threads=threads), "--json", "--out", self.path())
         self.assertEqual(0, done.code, done)
         self.assertRegex(done.err, rf"warning: {threads} threads, but this process may use \d+ cores?")
         self.assertEqual(self.hash(*fixed("cartpole")), done.json["params_hash"])

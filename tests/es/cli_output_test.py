@@ -38,10 +38,10 @@ class Json(EsrunTest):
 
     def test_people_and_machines(self):
         """People's output goes to stderr where --json is asked for, and the result to stdout in any case."""
-        done = self.esrun(*fixed("pendulum"), "--json", "--out", self.path())
+        done = self.call(*fixed("pendulum"), "--json", "--out", self.path())
         self.assertEqual("pendulum", done.json["env"])
         self.assertIn("run folder", done.err)
-        done = self.esrun(*fixed("pendulum"), "--quiet", "--out", self.path())
+        done = self.call(*fixed("pendulum"), "--quiet", "--out", self.path())
         self.assertIn("pendulum: generations done after 12 generations", done.out)
         self.assertEqual("", done.err)
 
@@ -84,12 +84,12 @@ class Stdout(EsrunTest):
 
 class Lists(EsrunTest):
     def test_all(self):
-        done = self.esrun("--list")
+        done = self.call("--list")
         self.assertEqual(SIMULATORS, [line.split()[0] for line in done.out.splitlines()])
         self.assertIn("CartPole-v1", done.out)
 
     def test_one(self):
-        done = self.esrun("--list", "cartpole")
+        done = self.call("--list", "cartpole")
         for word in ["pole_mass_kg", "theta_dot_radps", '"pop"', "2 discrete"]:
             self.assertIn(word, done.out)
         listed = self.good("--list", "Pendulum-v1")  # by its Gymnasium id too
@@ -98,10 +98,10 @@ class Lists(EsrunTest):
         self.assertEqual((-2, 2), (listed["action_low"], listed["action_high"]))
 
     def test_help_and_version(self):
-        out = self.esrun("--help").out
+        out = self.call("--help").out
         for option in ["--pop", "--resume", "--eval", "--[no-]normalize", "--dry-run", "--set"]:
             self.assertIn(option, out)
-        self.assertRegex(self.esrun("--version").out, r"^esrun \d+\.\d+\.\d+\n$")
+        self.assertRegex(self.call("--version").out, r"^esrun \d+\.\d+\.\d+\n$")
 
 
 class Eval(EsrunTest):
@@ -147,7 +147,7 @@ class Eval(EsrunTest):
 class Plan(EsrunTest):
     def test_prints_and_writes_nothing(self):
         before = tree(self.folder)
-        done = self.esrun("--dry-run", *fixed("acrobot"))
+        done = self.call("--dry-run", *fixed("acrobot"))
         self.assertEqual(0, done.code, done)
         for word in ["acrobot on cpu", "episode results", "parameters", "total", "32 members x 2 episodes"]:
             self.assertIn(word, done.out)

@@ -6,63 +6,21 @@ import resource
 import shutil
 import signal
 import subprocess
-import time
-import unittest
 
 import esrun_harness as harness
-from esrun_harness import ESRUN, SIMULATORS, EsrunTest, fixed, rows, tree
+from esrun_harness import ESRUN, EsrunTest, KillTests, SignalTests, fixed, rows, tree
 
 # Enough generations that a run takes a few tenths of a second.
 LONG = {"cartpole": 60, "mountain_car": 120, "mountain_car_continuous": 80, "acrobot": 60, "pendulum": 100}
-KILLS = 5 if harness.SANITIZED else 10
 
 
-class Signals(EsrunTest):
-    def test_one_then_resume(self):
-        for env in SIMULATORS[:2] if harness.SANITIZED else SIMULATORS:
-            with self.subTest(env=env):
-                start_s = time.monotonic()
-                whole = self.unbroken(env, generations=LONG[env])
-                seconds = self.random.uniform(0.02, time.monotonic() - start_s)
-                out, args = self.path(), fixed(env, generations=LONG[env])
-                status = self.stop_after(seconds, [signal.SIGINT], *args, "--out", out)
-                self.assertIn(status, [0, -signal.SIGINT])  # ended by the signal only before it was handled
-                done = self.go_on(out, args)
-                self.assertEqual(whole["params_hash"], done["params_hash"])
-                self.assertEqual(whole["test_return_mean"], done["test_return_mean"])
-                self.assertEqual(whole["env_steps"], done["env_steps"])
-                self.same_rows(whole["run"], out, tests_may_lack=True)
+def long(env):
+    """What makes a run long enough."""
+    return {"generations": LONG[env] // (4 if harness.SANITIZED else 1)}
 
-    def test_two_in_a_row_then_resume(self):
-        whole = self.unbroken("cartpole", generations=LONG["cartpole"])
-        for _ in range(2 if harness.SANITIZED else 4):
-            out, args = self.path(), fixed("cartpole", generations=LONG["cartpole"])
-            pair = self.random.choice([[signal.SIGINT] * 2, [signal.SIGTERM] * 2, [signal.SIGINT, signal.SIGTERM]])
-            status = self.stop_after(self.random.uniform(0.02, 0.4), pair, *args, "--out", out)
-            self.assertIn(status, [0, -signal.SIGINT, -signal.SIGTERM])
-            self.assertEqual(whole["params_hash"], self.go_on(out, args)["params_hash"])
-            self.same_rows(whole["run"], out, tests_may_lack=True)
 
-    def stopped_in_phase(self, name, changes, ready, env="pendulum"):
-        """A run that is stopped once ready(run's folder) holds, then gone on with to the end."""
-        whole = self.unbroken(env, **changes)
-        out, args = self.path(name), fixed(env, **changes)
-        process = subprocess.Popen([ESRUN, *args, "--out", out, "--json"], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)  # fmt: skip
-        while not ready(out):
-            self.assertIsNone(process.poll(), "the run ended too soon")
-        process.send_signal(signal.SIGINT)
-        text, error = process.communicate(timeout=60)
-        done = harness.Done(args, process.returncode, text, error)
-        self.assertEqual(0, done.code, done)
-        self.assertEqual("stopped", done.json["outcome"], done)
-        self.assertIsNone(done.json["test_return_mean"], done)
-        self.assertIn(f"--resume {out}", done.err)
-        stopped_at = done.json["generations"]
-        after = self.go_on(out, args)
-        self.assertEqual(whole["params_hash"], after["params_hash"])
-        self.same_rows(whole["run"], out, tests_may_lack=True)
-        return stopped_at
+class Signals(SignalTests, EsrunTest):
+    long = staticmethod(long)
 
     def test_in_the_first_generation(self):
         changes = {"generations": 2, "episodes": 200 if harness.SANITIZED else 2000, "test_episodes": 8}
@@ -116,31 +74,14 @@ class Target(EsrunTest):
         self.assertEqual([str(i + 1) for i in range(more)], [r["generation"] for r in rows(whole["run"])])
 
 
-class Kill(EsrunTest):
-    def test_random_moments(self):
-        for i in range(KILLS):
-            env = SIMULATORS[i % len(SIMULATORS)]
-            generations = LONG[env] // (4 if harness.SANITIZED else 1)
-            with self.subTest(env=env, kill=i):
-                start_s = time.monotonic()
-                whole = self.unbroken(env, generations=generations)
-                duration_s = time.monotonic() - start_s
-                out, args = self.path(), fixed(env, generations=generations)
-                self.stop_after(self.random.uniform(0, duration_s), [signal.SIGKILL], *args, "--out", out)
-                if (out / "config.json").exists():  # and once more while it goes on
-                    self.stop_after(self.random.uniform(0, duration_s), [signal.SIGKILL], "--resume", out)
-                done = self.go_on(out, args)
-                self.assertEqual(whole["params_hash"], done["params_hash"])
-                self.assertEqual(whole["test_return_mean"], done["test_return_mean"])
-                self.same_rows(whole["run"], out)
-                left = [name for name in tree(out) if ".tmp-" in name]
-                self.assertEqual([], left)
+class Kill(KillTests, EsrunTest):
+    long = staticmethod(long)
 
 
 class Disk(EsrunTest):
     def limited(self, size_bytes, *args):
         """esrun with files of at most that size."""
-        return self.esrun(*args, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes,) * 2))
+        return self.call(*args, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes,) * 2))
 
     def test_file_size_limit(self):
         args = fixed("cartpole", generations=60, checkpoint_every=1)

@@ -94,7 +94,7 @@ class Usage(EsrunTest):
                 self.refused(2, words, "cartpole", "--config", config)
         config.unlink()
         os.mkfifo(config)  # would be waited for without end
-        done = self.esrun("cartpole", "--config", config, limit_s=20)
+        done = self.call("cartpole", "--config", config, limit_s=20)
         self.assertEqual(1, done.code, done)
 
     def test_resume_and_eval(self):
@@ -126,7 +126,7 @@ class Files(EsrunTest):
         self.refused(1, "/proc/", *fixed("cartpole"), "--quiet", "--out", "/proc/shoal")
 
     def test_no_gpu(self):
-        done = self.esrun("cartpole", "--device=cuda", "--gpu=1023", "--generations=1")
+        done = self.call("cartpole", "--device=cuda", "--gpu=1023", "--generations=1")
         self.assertEqual(1, done.code, done)
         self.assertRegex(done.err, "(?i)cuda|gpu")
         self.assertEqual({}, tree(self.folder))
@@ -142,10 +142,10 @@ class Files(EsrunTest):
         try:
             while not (run / "config.json").exists():
                 self.assertIsNone(process.poll(), "the run ended")
-            done = self.esrun("--resume", run, "--device=cpu", "--bind=none", "--quiet")
+            done = self.call("--resume", run, "--device=cpu", "--bind=none", "--quiet")
             self.assertEqual(1, done.code, done)
             self.assertIn("in use by another process", done.err)
-            done = self.esrun(*fixed("cartpole"), "--out", run)
+            done = self.call(*fixed("cartpole"), "--out", run)
             self.assertEqual(2, done.code, done)
         finally:
             process.kill()
@@ -217,14 +217,14 @@ class Infinite(EsrunTest):
             with self.subTest(env=env):
                 out = self.path()
                 sets = [f"--set={s}" for s in settings.split()]
-                done = self.esrun(*fixed(env), *sets, "--out", out, "--quiet")
+                done = self.call(*fixed(env), *sets, "--out", out, "--quiet")
                 self.assertEqual(1, done.code, done)
                 self.assertRegex(done.err, rf"^esrun: {env}: generation 0, env \d+ .*member \d+.*, step \d+: .*{field}")
                 self.assertEqual(1, done.err.count("\n"), done)
 
     def test_a_return_that_overflows(self):
         """Every reward is finite, their sum is not."""
-        done = self.esrun(*fixed("mountain_car_continuous"), "--set=action_cost=3e38", "--json", "--quiet", "--out",
+        done = self.call(*fixed("mountain_car_continuous"), "--set=action_cost=3e38", "--json", "--quiet", "--out",
                           self.path())  # fmt: skip
         self.assertEqual(1, done.code, done)
         self.assertEqual("", done.out)
@@ -234,7 +234,7 @@ class Infinite(EsrunTest):
         sets = [f"--set={s}" for s in self.BLOW_UP["pendulum"][0].split()]
         messages = set()
         for changes in [{"threads": 1}, {"threads": 2}, {"lanes": 1}, {"lanes": 8}, {"isa": "baseline"}]:
-            messages.add(self.esrun(*fixed("pendulum", **changes), *sets, "--quiet", "--out", self.path()).err)
+            messages.add(self.call(*fixed("pendulum", **changes), *sets, "--quiet", "--out", self.path()).err)
         self.assertEqual(1, len(messages), messages)
 
     def test_edited_settings_are_another_run(self):
@@ -246,7 +246,7 @@ class Infinite(EsrunTest):
             values[name] = value
             config.write_text(json.dumps(values), encoding="utf-8")
             before = tree(run / "checkpoint")
-            done = self.esrun("--resume", run, "--generations=12", "--device=cpu", "--bind=none", "--quiet")
+            done = self.call("--resume", run, "--generations=12", "--device=cpu", "--bind=none", "--quiet")
             self.assertEqual(2, done.code, done)
             self.assertIn(f"config.json has {name} = ", done.err)
             self.assertEqual(before, tree(run / "checkpoint"))
