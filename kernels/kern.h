@@ -1,9 +1,10 @@
 // Every hot loop of Shoal behind one table of functions per backend: the CPU's, or the CUDA library's. Results are
 // the same bits on each of them (design rules 1 to 6): for any number of threads, vector width, lane count or device.
 //
-// Two kinds of work hang on a backend:
+// Three kinds of work hang on a backend:
 //   KernBatch   many envs of one simulator stepped together, with actions from the caller
 //   KernEs      evaluation of a population of policies over whole episodes, and the ES update
+//   KernPpo     PPO's rollouts and updates; see kernels/ppo_kern.h
 //
 // Ownership: the caller owns what open() returns and passes it to close(). A spec's pointers are borrowed until then.
 // Errors: Status everywhere; STATUS_NUMERIC names env, step and field. Thread safety: one call at a time per backend.
@@ -135,6 +136,15 @@ typedef struct KernEs {
     KernBackend *backend;
 } KernEs;
 
+// ---- PPO -----------------------------------------------------------------------------------------------------------
+
+// kernels/ppo_kern.h says what these are.
+typedef struct KernPpoSpec KernPpoSpec;
+typedef struct KernPpoStep KernPpoStep;
+typedef struct KernPpoReport KernPpoReport;
+typedef struct KernPpoState KernPpoState;
+typedef struct KernPpo KernPpo;
+
 // ---- the table -----------------------------------------------------------------------------------------------------
 
 typedef struct KernOps {
@@ -169,6 +179,15 @@ typedef struct KernOps {
     Status (*es_shape)(KernEs *es, const float *fitness, float *shaped);
     // One Adam step up the estimated gradient, from shaped fitness [members].
     Status (*es_update)(KernEs *es, const KernEsStep *step, const float *shaped);
+
+    Status (*ppo_plan)(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan);
+    // Envs are at their first episodes; parameters, moments and statistics are 0 until ppo_write().
+    Status (*ppo_open)(KernBackend *backend, const KernPpoSpec *spec, KernPpo **ppo);
+    void (*ppo_close)(KernPpo *ppo);
+    Status (*ppo_write)(KernPpo *ppo, const KernPpoState *state);
+    Status (*ppo_read)(KernPpo *ppo, KernPpoState *state);
+    // One update: rollout and learning.
+    Status (*ppo_update)(KernPpo *ppo, const KernPpoStep *step, KernPpoReport *report);
 } KernOps;
 
 struct KernBackend {

@@ -10,7 +10,8 @@
 // A narrow layer in the wide layer's order would be one chain of dependent operations: 256 cycles for 64 inputs, as
 // long as the whole hidden layer before it.
 //
-// Outputs: discrete, the index of the largest (the first of equals); continuous, low + (high - low) (tanh(y) + 1) / 2.
+// Outputs: discrete, the index of the largest (the first of equals); continuous, y is brought into [-1, 1] as `squash`
+// says, and that to the bounds: low + (high - low) (squashed y + 1) / 2.
 //
 // Errors: shape errors are STATUS_USAGE. Thread safety: plain data.
 #ifndef SHOAL_KERNELS_POLICY_H
@@ -37,12 +38,16 @@ enum {
 
 typedef enum PolicyActivation { POLICY_TANH, POLICY_RELU } PolicyActivation;
 
+// How an output becomes a continuous action: tanh (what policy_shape() sets), or clamped, as PPO's means are.
+typedef enum PolicySquash { POLICY_SQUASH_TANH, POLICY_SQUASH_CLAMP } PolicySquash;
+
 typedef struct PolicyShape {
     int32_t layers;                      // hidden layers + 1
     int32_t size[POLICY_LAYERS_MAX + 1]; // [layers + 1] observation, hidden layers, outputs
     PolicyActivation activation;
     int32_t discrete; // 1: argmax over the outputs, 0: continuous actions
     float action_low, action_high;
+    PolicySquash squash;
     int32_t params; // floats in the parameter vector
 } PolicyShape;
 

@@ -26,9 +26,17 @@ SIM_FN int32_t policy_argmax(const float *outputs, int count) {
     return (int32_t)best;
 }
 
-// A continuous action from an output.
+// A continuous action from an output, by tanh and by clamping.
 SIM_FN float policy_bounded(float output, float low, float high) {
     return sim_fmaf(sim_tanhf(output) + 1.0f, (high - low) * 0.5f, low);
+}
+
+SIM_FN float policy_clamped(float output, float low, float high) {
+    return sim_fmaf(sim_clamp(output, -1.0f, 1.0f) + 1.0f, (high - low) * 0.5f, low);
+}
+
+SIM_FN float policy_action(float output, float low, float high, PolicySquash squash) {
+    return squash == POLICY_SQUASH_TANH ? policy_bounded(output, low, high) : policy_clamped(output, low, high);
 }
 
 #endif

@@ -6,18 +6,18 @@
 // tree. Every result is the same bits for any number of threads, vector width, lane count or device.
 //
 // One update:
-//   rollout     `rollout` steps of every env. Observations are normalised by the statistics of the updates before
-//               (clamped to +-POLICY_CLIP); actions are drawn from the PPO counters (update, env, step). Episodes end
-//               in the way of KERN_AUTORESET_SAME_STEP. Rewards are divided by the deviation of the discounted return,
-//               as of the updates before, and clamped to +-10.
+//   rollout     `rollout` steps of every env. Observations are normalised by the statistics of the updates before, or
+//               not; both ways they are clamped to +-POLICY_CLIP, as in every evaluation of a policy; actions are drawn
+//               from the PPO counters (update, env, step). Episodes end in the way of KERN_AUTORESET_SAME_STEP. Rewards
+//               are divided by the deviation of the discounted return, as of the updates before, and clamped to +-10.
 //   advantages  GAE(lambda) (Schulman et al., 2016), backwards. A terminated step's next value is 0; a truncated one's
 //               is the value of the final observation; neither reaches across the reset. The rollout's last step takes
 //               the value of the observation that follows it.
 //   learning    epochs x minibatches: minibatch m of an epoch is part m of each shard's permuted samples. Advantages
 //   are
-//               normalised within the minibatch. Loss, to be minimised:
-//                   mean(-min(ratio A, clamp(ratio, 1 - clip, 1 + clip) A)) + value_weight value_loss - entropy_weight
-//                   H
+//               normalised within the minibatch (deviation over n - 1, plus 1e-8). Loss, to be minimised:
+//                   mean(-min(ratio A, clamp(ratio, 1 - clip, 1 + clip) A)) + value_weight value_loss
+//                   - entropy_weight H
 //               where value_loss is the mean of half the squared error, or the larger of that and the one of the value
 //               clamped to the old value +- clip (clip_value). The gradient is scaled down to max_grad_norm, then Adam.
 //               After an epoch whose mean KL ((ratio - 1) - log ratio) is above target_kl, learning stops.
@@ -44,8 +44,9 @@ enum { PPO_HIDDEN_MAX = 8 };
 // the continuous ones); then the critic: separate, all its layers; shared, its head (weights [in], bias); then, with
 // continuous actions, log_std [actions], which does not depend on the state.
 //
-// A continuous action is the mean plus exp(log_std) times a normal; the simulator gets it clamped to its bounds, where
-// [-1, 1] is mapped to [low, high] first.
+// A continuous action is the mean plus exp(log_std) times a normal; the simulator gets it clamped to [-1, 1] and mapped
+// to [low, high]. So the actor's squash is POLICY_SQUASH_CLAMP, and es_evaluate() with the actor's shape and the first
+// actor_params parameters acts by the means: the frozen policy.
 typedef struct PpoShape {
     PolicyShape actor;
     bool is_shared;
@@ -53,6 +54,7 @@ typedef struct PpoShape {
     int32_t params; // the sum
 } PpoShape;
 
+// STATUS_USAGE as policy_shape().
 Status ppo_shape(PpoShape *shape, const SimSpec *sim, const int32_t *hidden, int hidden_count,
                  PolicyActivation activation, bool is_shared) HOST_MUST_CHECK;
 
@@ -93,31 +95,41 @@ typedef struct KernPpoReport {
     double episode_return; // sum
 } KernPpoReport;
 
-// The training state, in host memory, the same for every backend.
+// The training state, in host memory, the same for every backend. The arrays are the caller's.
 typedef struct KernPpoState {
     float *params, *first, *second; // [params]
     int64_t adam_steps;
     // Of observations [obs], and of the discounted return: count, mean, sum of squared deviations.
     double obs_count, obs_mean[POLICY_OBS_MAX], obs_square[POLICY_OBS_MAX];
     double return_count, return_mean, return_square;
-    uint32_t *envs; // [envs][env_words]: what ppo_env_words() counts, of the episodes under way
+    // [envs][env_words]: what ppo_env_words() counts, of the episodes under way. NULL: ppo_write() leaves the envs as
+    // they are, ppo_read() leaves them out.
+    uint32_t *envs;
 } KernPpoState;
 
 typedef struct KernPpo {
     KernBackend *backend;
 } KernPpo;
 
+// What the observation normaliser of that state is, for evaluations: the identity where it is off or has seen nothing.
+void ppo_normalizer(const KernPpoSpec *spec, const KernPpoState *state, KernNormalizer *normalizer);
+
+// The parameter tensors in the order of the vector: "actor layer 1 weights", ..., "critic head biases", "log_std".
+// Layers count from 1; the last one is the head. Returns 0 where there is no tensor `index`.
+typedef struct PpoTensor {
+    char name[40];
+    int32_t offset, count;
+    int32_t in, out; // weights: [in][out]; biases and log_std: in 0
+} PpoTensor;
+
+int ppo_tensor(const PpoShape *shape, int index, PpoTensor *tensor);
+
 // Words of an env in KernPpoState: the simulator's state, its drawn parameters, the episode's number, length, return
 // and discounted return, and the observation.
 int32_t ppo_env_words(const KernPpoSpec *spec);
 
-// These are KernOps of a backend:
-//   Status (*ppo_plan)(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan);
-//   Status (*ppo_open)(KernBackend *backend, const KernPpoSpec *spec, KernPpo **ppo);   envs at their first episodes
-//   void (*ppo_close)(KernPpo *ppo);
-//   Status (*ppo_write)(KernPpo *ppo, const KernPpoState *state);
-//   Status (*ppo_read)(KernPpo *ppo, KernPpoState *state);
-//   Status (*ppo_update)(KernPpo *ppo, const KernPpoStep *step, KernPpoReport *report);
+// STATUS_USAGE for counts that do not divide as KernPpoSpec says; every backend's ppo_plan() and ppo_open() call it.
+Status ppo_check(const KernPpoSpec *spec) HOST_MUST_CHECK;
 
 #ifdef __cplusplus
 }

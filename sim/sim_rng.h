@@ -10,6 +10,8 @@
 //   EPISODE       step << 8 | draw        episode    member, 0 if common  generation     ES evaluation
 //   EVALUATE      step << 8 | draw        episode    0                    0              unused seeds, for reporting
 //   BATCH         step << 8 | draw        episode    env                  0              a batch of envs
+//   PPO           step << 8 | draw        env        0                    update         PPO's action noise
+//   PERMUTATION   block                   epoch      shard                update         PPO's order of samples
 //   (parameters)  2^31 | parameter        the same words as the episode they are drawn for
 //
 // Sixteen blocks of NOISE make 64 parameters, word by word: parameter i is word i / 16 % 4 of block i / 64 * 16 + i
@@ -21,11 +23,13 @@
 #include "sim/sim.h"
 #include "sim/sim_math.h"
 
-#define SIM_RNG_NOISE    0x10000000u
-#define SIM_RNG_INIT     0x20000000u
-#define SIM_RNG_EPISODE  0x30000000u
-#define SIM_RNG_EVALUATE 0x40000000u
-#define SIM_RNG_BATCH    0x50000000u
+#define SIM_RNG_NOISE       0x10000000u
+#define SIM_RNG_INIT        0x20000000u
+#define SIM_RNG_EPISODE     0x30000000u
+#define SIM_RNG_EVALUATE    0x40000000u
+#define SIM_RNG_BATCH       0x50000000u
+#define SIM_RNG_PPO         0x60000000u
+#define SIM_RNG_PERMUTATION 0x70000000u
 
 typedef struct SimWords4 {
     uint32_t x0, x1, x2, x3;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/ppo_net.h"
 #include "sim/sim_list.h"
 
 #define SIM_TABLE(name, isa)                                                                               \
@@ -27,10 +28,10 @@ static const LanesOps *const *const sims_v4[] = {SIM_LIST(SIM_ROW_v4)};
 
 // Best last: name, lanes unless --lanes says otherwise, tables.
 static const CpuIsa isas[] = {
-    {"baseline", 8, sims_baseline, &cpu_ops_baseline},
+    {"baseline", 8, sims_baseline, &cpu_ops_baseline, &ppo_kernels_baseline},
 #if defined(__x86_64__)
-    {"v3", 8, sims_v3, &cpu_ops_v3},
-    {"v4", 16, sims_v4, &cpu_ops_v4},
+    {"v3", 8, sims_v3, &cpu_ops_v3, &ppo_kernels_v3},
+    {"v4", 16, sims_v4, &cpu_ops_v4, &ppo_kernels_v4},
 #endif
 };
 
@@ -95,6 +96,12 @@ static const KernOps cpu_ops = {
     .es_evaluate = cpu_es_evaluate,
     .es_shape = cpu_es_shape,
     .es_update = cpu_es_update,
+    .ppo_plan = cpu_ppo_plan,
+    .ppo_open = cpu_ppo_open,
+    .ppo_close = cpu_ppo_close,
+    .ppo_write = cpu_ppo_write,
+    .ppo_read = cpu_ppo_read,
+    .ppo_update = cpu_ppo_update,
 };
 
 Status kern_cpu_open(const KernCpuOptions *options, KernBackend **backend) {

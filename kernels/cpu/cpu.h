@@ -14,6 +14,8 @@ enum {
 
 struct CpuEs;
 struct CpuEvaluation;
+struct CpuPpo;
+struct PpoKernels;
 
 // The functions compiled for one instruction set.
 typedef struct CpuIsa {
@@ -29,7 +31,10 @@ typedef struct CpuIsa {
         // Standard normals for parameters [first, first + count) of a pair; first a multiple of 64, `noise` padded to a
         // multiple of 64.
         void (*noise)(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
+        // PPO: blocks of lanes [begin, end) for a whole rollout.
+        void (*ppo_rollout)(struct CpuPpo *ppo, int64_t begin, int64_t end, int worker);
     } * ops;
+    const struct PpoKernels *ppo; // kernels/cpu/ppo_net.h
 } CpuIsa;
 
 typedef struct CpuBackend {
@@ -92,6 +97,10 @@ void cpu_update_baseline(struct CpuEs *es, const KernEsStep *step, const float *
 void cpu_update_v3(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
 void cpu_update_v4(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
 
+void cpu_ppo_rollout_baseline(struct CpuPpo *ppo, int64_t begin, int64_t end, int worker);
+void cpu_ppo_rollout_v3(struct CpuPpo *ppo, int64_t begin, int64_t end, int worker);
+void cpu_ppo_rollout_v4(struct CpuPpo *ppo, int64_t begin, int64_t end, int worker);
+
 extern const struct CpuIsaOps cpu_ops_baseline;
 #if defined(__x86_64__)
 extern const struct CpuIsaOps cpu_ops_v3, cpu_ops_v4;
@@ -116,6 +125,14 @@ Status cpu_es_evaluate(KernEs *es, const KernEsJob *job, const KernNormalizer *n
                        float *sums);
 Status cpu_es_shape(KernEs *es, const float *fitness, float *shaped);
 Status cpu_es_update(KernEs *es, const KernEsStep *step, const float *shaped);
+
+// kernels/cpu/ppo_backend.c
+Status cpu_ppo_plan(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan);
+Status cpu_ppo_open(KernBackend *backend, const KernPpoSpec *spec, KernPpo **ppo);
+void cpu_ppo_close(KernPpo *ppo);
+Status cpu_ppo_write(KernPpo *ppo, const KernPpoState *state);
+Status cpu_ppo_read(KernPpo *ppo, KernPpoState *state);
+Status cpu_ppo_update(KernPpo *ppo, const KernPpoStep *step, KernPpoReport *report);
 
 enum { CPU_SIM_TABLES = 3 };
 

@@ -337,4 +337,5 @@ const struct CpuIsaOps ISA_CAT(cpu_ops_, ISA) = {
     .evaluate = evaluate,
     .update = ISA_CAT(cpu_update_, ISA),
     .noise = ISA_CAT(cpu_noise_, ISA),
+    .ppo_rollout = ISA_CAT(cpu_ppo_rollout_, ISA),
 };

@@ -93,7 +93,7 @@ WIDE_FN void gang_act(const Thread *t, Gang *gang, int lane, int width, const fl
         return;
     }
     for (int k = 0; k < count; k++) {
-        float action = policy_bounded(outputs[k], shape->action_low, shape->action_high);
+        float action = policy_action(outputs[k], shape->action_low, shape->action_high, shape->squash);
         put_lane(gang->lanes->continuous[k], lane, width, action);
     }
 }

@@ -125,7 +125,7 @@ DEVICE_FN void BODY(advance)(const CudaEvaluateArgs &a, BODY(Episode) & e, const
     float action[ACTIONS_SIZE] = {};
 #pragma unroll
     for (int k = 0; k < ACTIONS; k++)
-        action[k] = policy_bounded(y[k], a.policy.action_low, a.policy.action_high);
+        action[k] = policy_action(y[k], a.policy.action_low, a.policy.action_high, a.policy.squash);
     SimRng rng = BODY(rng)(a, e, (uint32_t)(e.length + 1) << 8);
     SimStep out = SIM_CAT(SIM_NAME, _step)(&e.s, &e.p, &discrete, action, &rng);
     e.length++;

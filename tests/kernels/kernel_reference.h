@@ -232,7 +232,7 @@ inline void ref_act(const PolicyShape &shape, const float *params, const KernNor
         return;
     }
     for (int32_t k = 0; k < count; k++)
-        continuous[k] = policy_bounded(outputs[k], shape.action_low, shape.action_high);
+        continuous[k] = policy_action(outputs[k], shape.action_low, shape.action_high, shape.squash);
 }
 
 // One whole episode, in plain order.

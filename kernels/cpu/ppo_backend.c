@@ -1,0 +1,325 @@
+// PPO on the CPU backend: memory, the state's way in and out, and one update.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/trace.h"
+#include "kernels/cpu/ppo_cpu.h"
+#include "sim/sim_rng.h"
+
+// P(name of the item, purpose, count, bytes of one). In words per env, lanes and step.
+#define PPO_MEMORY(P)                                                                                         \
+    P(PARAMS, "parameters", params, 4)                                                                        \
+    P(FIRST, "Adam first moments", params, 4)                                                                 \
+    P(SECOND, "Adam second moments", params, 4)                                                               \
+    P(PACKED, "packed weights", (size_t)net->packed, 4)                                                       \
+    P(STATE, "simulator state", lanes * sim->state_words, 4)                                                  \
+    P(SIM_PARAMS, "simulator parameters of each env", spec->sim.any_random ? lanes * sim->param_words : 0, 4) \
+    P(OBS, "observations", lanes *obs, 4)                                                                     \
+    P(FINAL_OBS, "final observations", lanes *obs, 4)                                                         \
+    P(ACTIONS, "actions", lanes *actions, 4)                                                                  \
+    P(ENVS, "rewards, flags and episodes", lanes *PPO_ENV_ROWS, 4)                                            \
+    P(SAMPLE_OBS, "rollout: observations", samples *obs, 4)                                                   \
+    P(SAMPLE_ACTIONS, "rollout: actions", samples *actions, 4)                                                \
+    P(SAMPLE_ROWS, "rollout: values, rewards, advantages", samples *PPO_SAMPLE_ROWS, 4)                       \
+    P(ORDER, "order of the samples", samples, 4)                                                              \
+    P(ENV_OBS, "statistics of observations", envs *obs, sizeof(PpoMoments))                                   \
+    P(OF_ENV, "statistics of envs", envs, sizeof(CpuPpoEnv))                                                  \
+    P(ADVANTAGES, "statistics of advantages", shards *(size_t)spec->minibatches, sizeof(PpoMoments))          \
+    P(GRADIENTS, "gradients of the shards", shards *(size_t)net->gradient, 4)                                 \
+    P(GRADIENT, "gradient", params, 4)                                                                        \
+    P(LOSSES, "losses of the shards", shards, sizeof(PpoLosses))                                              \
+    P(SCRATCH, "activations of the threads", threads *(size_t)(net->rows + net->gradient), 4)                 \
+    P(TABLE, "thread tables", threads, sizeof(PpoScratch))
+
+// Rows of one word per env, and per sample.
+enum PpoEnvRow {
+    ROW_REWARD,
+    ROW_TERMINATED,
+    ROW_TRUNCATED,
+    ROW_LENGTH,
+    ROW_RETURN,
+    ROW_FINAL_LENGTH,
+    ROW_FINAL_RETURN,
+    ROW_EPISODE,
+    ROW_DISCOUNTED,
+    PPO_ENV_ROWS
+};
+enum PpoSampleRow {
+    ROW_LOG_PROB,
+    ROW_VALUE,
+    ROW_ADVANTAGE,
+    ROW_TARGET,
+    ROW_SAMPLE_REWARD,
+    ROW_FINAL_VALUE,
+    ROW_ENDED,
+    PPO_SAMPLE_ROWS
+};
+
+enum PpoItem {
+#define PPO_ENUM(name, purpose, count, bytes) ITEM_##name,
+    PPO_MEMORY(PPO_ENUM)
+#undef PPO_ENUM
+};
+
+static size_t padded_envs(const CpuPpo *ppo) { return (size_t)cpu_round_up(ppo->spec.envs, ppo->sim->lanes); }
+
+static Status plan_ppo(const CpuPpo *ppo, HostPlan *plan) {
+    const KernPpoSpec *spec = &ppo->spec;
+    const PpoNet *net = &ppo->net;
+    const LanesOps *sim = ppo->sim;
+    size_t params = (size_t)net->shape.params, lanes = padded_envs(ppo), obs = (size_t)spec->sim.spec->obs;
+    size_t envs = (size_t)spec->envs, samples = envs * (size_t)spec->rollout, shards = (size_t)spec->shards;
+    size_t actions = net->shape.actor.discrete ? 1 : (size_t)net->actions;
+    size_t threads = (size_t)host_pool_threads(ppo->pool);
+#define PPO_ADD(name, purpose, count, bytes) TRY(host_plan_add(plan, purpose, count, bytes, NULL));
+    PPO_MEMORY(PPO_ADD)
+#undef PPO_ADD
+    return STATUS_OK;
+}
+
+// Fills in what follows from the spec, without memory.
+static Status describe_ppo(CpuPpo *ppo, KernBackend *backend, const KernPpoSpec *spec) {
+    CpuBackend *cpu = (CpuBackend *)backend;
+    TRY(ppo_check(spec));
+    ppo->base.backend = backend;
+    ppo->spec = *spec;
+    ppo->isa = cpu->isa;
+    ppo->pool = cpu->pool;
+    ppo->sim = cpu_sim_ops(cpu, spec->sim.spec);
+    ppo_net_make(&ppo->net, &spec->policy);
+    // Pieces of whole blocks: as many rows as fit, but no fewer pieces than threads.
+    int32_t lanes = cpu->lanes, rows = (spec->envs + host_pool_threads(cpu->pool) - 1) / host_pool_threads(cpu->pool);
+    ppo->piece_blocks = (rows < PPO_ROWS ? cpu_round_up(rows, lanes) : PPO_ROWS) / lanes;
+    return STATUS_OK;
+}
+
+Status cpu_ppo_plan(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan) {
+    CpuPpo ppo;
+    memset(&ppo, 0, sizeof ppo);
+    TRY(describe_ppo(&ppo, backend, spec));
+    return plan_ppo(&ppo, plan);
+}
+
+static void carve_batch(CpuPpo *ppo) {
+    LanesBatch *batch = &ppo->batch;
+    KernBatchView *view = &batch->view;
+    size_t lanes = padded_envs(ppo);
+    uint32_t *rows = host_block_at(&ppo->block, &ppo->plan, ITEM_ENVS);
+    view->envs = ppo->spec.envs;
+    view->lanes = ppo->sim->lanes;
+    view->blocks = (int64_t)lanes / view->lanes;
+    view->obs = host_block_at(&ppo->block, &ppo->plan, ITEM_OBS);
+    view->final_obs = host_block_at(&ppo->block, &ppo->plan, ITEM_FINAL_OBS);
+    view->discrete = host_block_at(&ppo->block, &ppo->plan, ITEM_ACTIONS);
+    view->continuous = host_block_at(&ppo->block, &ppo->plan, ITEM_ACTIONS);
+    view->state = host_block_at(&ppo->block, &ppo->plan, ITEM_STATE);
+    view->reward = (float *)(rows + ROW_REWARD * lanes);
+    view->terminated = (int32_t *)(rows + ROW_TERMINATED * lanes);
+    view->truncated = (int32_t *)(rows + ROW_TRUNCATED * lanes);
+    view->length = (int32_t *)(rows + ROW_LENGTH * lanes);
+    view->episode_return = (float *)(rows + ROW_RETURN * lanes);
+    view->final_length = (int32_t *)(rows + ROW_FINAL_LENGTH * lanes);
+    view->final_return = (float *)(rows + ROW_FINAL_RETURN * lanes);
+    batch->episode = rows + ROW_EPISODE * lanes;
+    ppo->discounted = (float *)(rows + ROW_DISCOUNTED * lanes);
+    batch->params = host_block_at(&ppo->block, &ppo->plan, ITEM_SIM_PARAMS);
+    batch->sim = ppo->spec.sim;
+    batch->seed_low = (uint32_t)ppo->spec.seed;
+    batch->seed_high = (uint32_t)(ppo->spec.seed >> 32);
+    batch->autoreset = KERN_AUTORESET_SAME_STEP;
+    atomic_flag_clear(&batch->infinite.lock);
+    atomic_flag_clear(&ppo->infinite.lock);
+}
+
+static void carve_learning(CpuPpo *ppo) {
+    size_t samples = (size_t)ppo->spec.envs * (size_t)ppo->spec.rollout;
+    float *rows = host_block_at(&ppo->block, &ppo->plan, ITEM_SAMPLE_ROWS);
+    ppo->samples = (PpoSamples){.obs = host_block_at(&ppo->block, &ppo->plan, ITEM_SAMPLE_OBS),
+                                .action = host_block_at(&ppo->block, &ppo->plan, ITEM_SAMPLE_ACTIONS),
+                                .log_prob = rows + ROW_LOG_PROB * samples,
+                                .value = rows + ROW_VALUE * samples,
+                                .advantage = rows + ROW_ADVANTAGE * samples,
+                                .target = rows + ROW_TARGET * samples};
+    ppo->reward = rows + ROW_SAMPLE_REWARD * samples;
+    ppo->final_value = rows + ROW_FINAL_VALUE * samples;
+    ppo->ended = (int32_t *)(rows + ROW_ENDED * samples);
+    ppo->params = host_block_at(&ppo->block, &ppo->plan, ITEM_PARAMS);
+    ppo->first = host_block_at(&ppo->block, &ppo->plan, ITEM_FIRST);
+    ppo->second = host_block_at(&ppo->block, &ppo->plan, ITEM_SECOND);
+    ppo->packed = host_block_at(&ppo->block, &ppo->plan, ITEM_PACKED);
+    ppo->order = host_block_at(&ppo->block, &ppo->plan, ITEM_ORDER);
+    ppo->env_obs = host_block_at(&ppo->block, &ppo->plan, ITEM_ENV_OBS);
+    ppo->of_env = host_block_at(&ppo->block, &ppo->plan, ITEM_OF_ENV);
+    ppo->advantage_moments = host_block_at(&ppo->block, &ppo->plan, ITEM_ADVANTAGES);
+    ppo->gradients = host_block_at(&ppo->block, &ppo->plan, ITEM_GRADIENTS);
+    ppo->gradient = host_block_at(&ppo->block, &ppo->plan, ITEM_GRADIENT);
+    ppo->losses = host_block_at(&ppo->block, &ppo->plan, ITEM_LOSSES);
+    ppo->scratch = host_block_at(&ppo->block, &ppo->plan, ITEM_TABLE);
+    float *scratch = host_block_at(&ppo->block, &ppo->plan, ITEM_SCRATCH);
+    for (int i = 0; i < host_pool_threads(ppo->pool); i++) {
+        ppo_net_carve(&ppo->net, scratch, &ppo->scratch[i]);
+        scratch += ppo->net.rows + ppo->net.gradient;
+    }
+}
+
+Status cpu_ppo_open(KernBackend *backend, const KernPpoSpec *spec, KernPpo **out) {
+    CpuPpo *ppo = calloc(1, sizeof *ppo);
+    if (ppo == NULL) return host_fail(STATUS_MEMORY, "no memory for PPO");
+    host_plan_init(&ppo->plan);
+    HostMemory memory = host_memory_cpu();
+    Status status = describe_ppo(ppo, backend, spec);
+    if (status == STATUS_OK) status = plan_ppo(ppo, &ppo->plan);
+    if (status == STATUS_OK) status = host_plan_alloc(&ppo->plan, &memory, &ppo->block);
+    if (status != STATUS_OK) {
+        free(ppo);
+        return status;
+    }
+    carve_batch(ppo);
+    carve_learning(ppo);
+    ppo->sim->batch_reset(&ppo->batch, NULL, 0, ppo->batch.view.blocks);
+    *out = &ppo->base;
+    return STATUS_OK;
+}
+
+void cpu_ppo_close(KernPpo *base) {
+    if (base == NULL) return;
+    CpuPpo *ppo = (CpuPpo *)base;
+    host_block_free(&ppo->block);
+    free(ppo);
+}
+
+// ---- the state's way in and out ------------------------------------------------------------------------------------
+
+// Copies a word between an env's record and the backend's place for it.
+static void move_word(void *place, uint32_t *word, bool out) {
+    memcpy(out ? (void *)word : place, out ? place : (void *)word, 4);
+}
+
+static void move_env(CpuPpo *ppo, int32_t env, uint32_t *word, bool out) {
+    const SimSpec *sim = ppo->spec.sim.spec;
+    const KernBatchView *view = &ppo->batch.view;
+    int64_t block = env / view->lanes, lane = env % view->lanes, lanes = view->lanes;
+    for (int k = 0; k < sim->state_words; k++)
+        move_word(view->state + (block * sim->state_words + k) * lanes + lane, word++, out);
+    for (int k = 0; k < sim->param_count; k++, word++) {
+        if (ppo->spec.sim.any_random) {
+            move_word(ppo->batch.params + (block * sim->param_count + k) * lanes + lane, word, out);
+        } else if (out) {
+            memcpy(word, &ppo->spec.sim.value[k], 4);
+        }
+    }
+    move_word(&ppo->batch.episode[env], word++, out);
+    move_word(&view->length[env], word++, out);
+    move_word(&view->episode_return[env], word++, out);
+    move_word(&ppo->discounted[env], word++, out);
+    for (int k = 0; k < sim->obs; k++)
+        move_word(view->obs + (block * sim->obs + k) * lanes + lane, word++, out);
+}
+
+static void move_vector(float *here, float *there, int32_t count, bool out) {
+    memcpy(out ? there : here, out ? here : there, (size_t)count * sizeof *here);
+}
+
+static void move_state(CpuPpo *ppo, KernPpoState *state, bool out) {
+    int32_t params = ppo->net.shape.params, words = ppo_env_words(&ppo->spec);
+    move_vector(ppo->params, state->params, params, out);
+    move_vector(ppo->first, state->first, params, out);
+    move_vector(ppo->second, state->second, params, out);
+    for (int32_t env = 0; state->envs != NULL && env < ppo->spec.envs; env++)
+        move_env(ppo, env, state->envs + (int64_t)env * words, out);
+}
+
+Status cpu_ppo_write(KernPpo *base, const KernPpoState *state) {
+    CpuPpo *ppo = (CpuPpo *)base;
+    KernPpoState from = *state; // only read from
+    move_state(ppo, &from, false);
+    ppo->adam_steps = state->adam_steps;
+    for (int k = 0; k < ppo->spec.sim.spec->obs; k++)
+        ppo->obs_moments[k] = (PpoMoments){state->obs_count, state->obs_mean[k], state->obs_square[k]};
+    ppo->return_moments = (PpoMoments){state->return_count, state->return_mean, state->return_square};
+    ppo_net_pack(&ppo->net, ppo->params, ppo->packed);
+    return STATUS_OK;
+}
+
+// The statistics alone.
+static void read_moments(const CpuPpo *ppo, KernPpoState *state) {
+    state->obs_count = ppo->obs_moments[0].count;
+    for (int k = 0; k < ppo->spec.sim.spec->obs; k++) {
+        state->obs_mean[k] = ppo->obs_moments[k].mean;
+        state->obs_square[k] = ppo->obs_moments[k].square;
+    }
+    state->return_count = ppo->return_moments.count;
+    state->return_mean = ppo->return_moments.mean;
+    state->return_square = ppo->return_moments.square;
+}
+
+Status cpu_ppo_read(KernPpo *base, KernPpoState *state) {
+    CpuPpo *ppo = (CpuPpo *)base;
+    move_state(ppo, state, true);
+    state->adam_steps = ppo->adam_steps;
+    read_moments(ppo, state);
+    return STATUS_OK;
+}
+
+// ---- one update ----------------------------------------------------------------------------------------------------
+
+static void rollout_piece(void *context, int64_t begin, int64_t end, int worker) {
+    CpuPpo *ppo = context;
+    ppo->isa->ops->ppo_rollout(ppo, begin, end, worker);
+}
+
+static Status roll_out(CpuPpo *ppo, const KernPpoStep *step) {
+    HOST_TRACE_SCOPE(SIMULATION, "ppo rollout");
+    KernPpoState statistics;
+    read_moments(ppo, &statistics);
+    ppo_normalizer(&ppo->spec, &statistics, &ppo->normalizer);
+    double variance = ppo->return_moments.count > 0.0 ? ppo_moments_variance(ppo->return_moments) : 1.0;
+    ppo->reward_scale = (float)(1.0 / sqrt(variance > 1e-8 ? variance : 1e-8));
+    ppo->update = step->update;
+    ppo->infinite.at = -1;
+    host_pool_for(ppo->pool, ppo->batch.view.blocks, ppo->piece_blocks, rollout_piece, ppo);
+    const LanesInfinite *infinite = &ppo->infinite;
+    if (infinite->at < 0) return STATUS_OK;
+    return host_fail(STATUS_NUMERIC, "%s: update %u, env %lld, step %lld: %s is NaN or infinite",
+                     ppo->spec.sim.spec->name, step->update, (long long)infinite->at, (long long)infinite->step,
+                     infinite->field != NULL ? infinite->field : "the reward");
+}
+
+// Envs are folded in each shard, then shards, all in order; then the rollout with the updates before.
+static void take_statistics(CpuPpo *ppo, KernPpoReport *report) {
+    int32_t obs = ppo->spec.sim.spec->obs, envs = ppo->spec.envs / ppo->spec.shards;
+    PpoMoments of_obs[POLICY_OBS_MAX] = {{0}}, discounted = {0}, target = {0}, residual = {0};
+    for (int32_t shard = 0; shard < ppo->spec.shards; shard++) {
+        PpoMoments shard_obs[POLICY_OBS_MAX] = {{0}}, shard_discounted = {0}, shard_target = {0}, shard_residual = {0};
+        for (int32_t env = shard * envs; env < (shard + 1) * envs; env++) {
+            const CpuPpoEnv *e = &ppo->of_env[env];
+            for (int32_t k = 0; k < obs; k++)
+                shard_obs[k] = ppo_moments_fold(shard_obs[k], ppo->env_obs[(int64_t)env * obs + k]);
+            shard_discounted = ppo_moments_fold(shard_discounted, e->discounted);
+            shard_target = ppo_moments_fold(shard_target, e->target);
+            shard_residual = ppo_moments_fold(shard_residual, e->residual);
+            report->episodes += e->episodes;
+            report->episode_steps += e->episode_steps;
+            report->episode_return += e->episode_return;
+        }
+        for (int32_t k = 0; k < obs; k++)
+            of_obs[k] = ppo_moments_fold(of_obs[k], shard_obs[k]);
+        discounted = ppo_moments_fold(discounted, shard_discounted);
+        target = ppo_moments_fold(target, shard_target);
+        residual = ppo_moments_fold(residual, shard_residual);
+    }
+    for (int32_t k = 0; k < obs; k++)
+        ppo->obs_moments[k] = ppo_moments_fold(ppo->obs_moments[k], of_obs[k]);
+    ppo->return_moments = ppo_moments_fold(ppo->return_moments, discounted);
+    report->explained_variance = target.square > 0.0 ? 1.0 - residual.square / target.square : 0.0;
+}
+
+Status cpu_ppo_update(KernPpo *base, const KernPpoStep *step, KernPpoReport *report) {
+    CpuPpo *ppo = (CpuPpo *)base;
+    memset(report, 0, sizeof *report);
+    TRY(roll_out(ppo, step));
+    TRY(cpu_ppo_learn(ppo, step, report));
+    take_statistics(ppo, report);
+    return STATUS_OK;
+}

@@ -1,0 +1,66 @@
+// PPO on the CPU backend: what the driver, the rollout and the updates share. Nothing outside kernels/cpu includes
+// this.
+#ifndef SHOAL_KERNELS_CPU_PPO_CPU_H
+#define SHOAL_KERNELS_CPU_PPO_CPU_H
+
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/ppo_net.h"
+
+// What one env's rollout adds up to.
+typedef struct CpuPpoEnv {
+    PpoMoments discounted;       // of the discounted return, after each step
+    PpoMoments target, residual; // of the value's target, and of what the value lacks of it
+    int64_t episodes, episode_steps;
+    double episode_return;
+} CpuPpoEnv;
+
+typedef struct CpuPpo {
+    KernPpo base;
+    KernPpoSpec spec;
+    PpoNet net;
+    const LanesOps *sim;
+    const CpuIsa *isa;
+    HostPool *pool;
+    HostPlan plan;
+    HostBlock block;
+
+    float *params, *first, *second; // [params]
+    float *packed;                  // [net.packed]
+    int64_t adam_steps;
+    PpoMoments obs_moments[POLICY_OBS_MAX], return_moments; // of the updates before
+
+    LanesBatch batch;
+    float *discounted; // [env] discounted return of the episode under way
+    LanesInfinite infinite;
+
+    // One rollout, [env][step]
+    PpoSamples samples;
+    float *reward;       // normalised
+    float *final_value;  // of the final observation, where an episode was truncated
+    int32_t *ended;      // 0, PPO_TERMINATED, PPO_TRUNCATED
+    PpoMoments *env_obs; // [env][obs]
+    CpuPpoEnv *of_env;   // [env]
+    KernNormalizer normalizer;
+    float reward_scale;
+    uint32_t update;
+    int32_t piece_blocks; // of lanes, in one piece of the rollout
+
+    // Learning
+    uint32_t *order;               // [shard][sample]
+    PpoMoments *advantage_moments; // [shard][minibatch]
+    float *gradients;              // [shard][net.gradient]
+    float *gradient;               // [params]
+    PpoLosses *losses;             // [shard]
+    PpoScratch *scratch;           // [thread]
+} CpuPpo;
+
+enum { PPO_TERMINATED = 1, PPO_TRUNCATED = 2 };
+
+static inline int32_t cpu_ppo_shard_samples(const KernPpoSpec *spec) {
+    return spec->envs / spec->shards * spec->rollout;
+}
+
+// kernels/cpu/ppo_update.c: what follows the rollout. Fills in what is its own of the report.
+Status cpu_ppo_learn(CpuPpo *ppo, const KernPpoStep *step, KernPpoReport *report);
+
+#endif

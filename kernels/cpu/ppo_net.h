@@ -1,0 +1,121 @@
+// PPO's actor and critic as the CPU computes them: a list of dense layers with packed weights, and one shard's part of
+// a minibatch's gradient. Plain data; nothing outside kernels/cpu and its tests includes this.
+//
+// Packed weights of a layer, each part aligned to 64 bytes; padding is 0:
+//   wide (out >= 16)    weights [out_pad / 64][in][64], biases [out_pad], and weights transposed [in_pad / 64][out][64]
+//   narrow              weights [out][in_pad], biases [16]
+// A packed gradient:
+//   wide                weights [in][out_pad], biases [out_pad]
+//   narrow              weights [out][in_pad], biases [16]
+// and log_std [16] at the end.
+#ifndef SHOAL_KERNELS_CPU_PPO_NET_H
+#define SHOAL_KERNELS_CPU_PPO_NET_H
+
+#include "kernels/ppo_kern.h"
+#include "kernels/ppo_math.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    PPO_LAYERS_MAX = 2 * POLICY_LAYERS_MAX,
+    PPO_ROWS = 48,   // samples that go through the layers together. It changes speed, not results
+    PPO_CHUNK = 256, // samples whose weight gradients are one sum (design rule 4)
+    PPO_TILE = 256,  // parameters in one piece of the fold, the norm and Adam
+};
+
+typedef struct PpoLayer {
+    int32_t in, out, in_pad, out_pad; // padded to multiples of 16
+    bool is_narrow, is_head;
+    bool adds_delta;    // its input's gradient is added to the actor head's: a shared critic's head
+    int32_t from;       // the layer whose output is its input; -1: the observation
+    int32_t params;     // where it begins in the parameter vector,
+    int32_t weights;    // in the packed weights,
+    int32_t transposed; // there too, where the layer is wide,
+    int32_t gradient;   // and in the packed gradient
+} PpoLayer;
+
+typedef struct PpoNet {
+    PpoShape shape;
+    int32_t layers, actor_head, critic_head;
+    int32_t actions;  // outputs of the actor's head
+    int32_t log_std;  // where it begins in the packed gradient
+    int32_t packed;   // floats of the packed weights
+    int32_t gradient; // floats of a packed gradient; a multiple of PPO_TILE
+    int32_t rows;     // floats of one thread's activations and their gradients
+    PpoLayer layer[PPO_LAYERS_MAX];
+    int32_t backward[PPO_LAYERS_MAX]; // layers in the order in which gradients go through them
+} PpoNet;
+
+// A rollout, [env][step] of everything.
+typedef struct PpoSamples {
+    float *obs;       // [..][obs], as the simulator gives it
+    uint32_t *action; // [..][actions]: floats before they are clamped; or one int32_t
+    float *log_prob;  // of the action when it was drawn
+    float *value;     // of the observation
+    float *advantage;
+    float *target; // what the value should be: value + advantage
+} PpoSamples;
+
+// One thread's scratch: activations and their gradients of PPO_ROWS samples. What is padding stays 0.
+typedef struct PpoScratch {
+    float *input;                  // [PPO_ROWS][in_pad]
+    float *output[PPO_LAYERS_MAX]; // [PPO_ROWS][out_pad]
+    float *delta[PPO_LAYERS_MAX];  // [PPO_ROWS][out_pad] the loss by a layer's output, then by its sums
+    float *chunk;                  // [net.gradient]
+} PpoScratch;
+
+// Sums over samples.
+typedef struct PpoLosses {
+    double policy, value, entropy, kl, clipped;
+} PpoLosses;
+
+// One shard's part of a minibatch.
+typedef struct PpoPart {
+    const PpoNet *net;
+    const float *packed;
+    const float *log_std; // [log_std_params]
+    const PpoSamples *samples;
+    const KernNormalizer *normalizer;
+    const KernPpoStep *step;
+    const uint32_t *index; // [count] of samples
+    int32_t count;
+    float advantage_mean, advantage_scale;
+    float per_sample; // 1 / samples of the whole minibatch
+} PpoPart;
+
+void ppo_net_make(PpoNet *net, const PpoShape *shape);
+// params [shape.params] -> packed [net.packed]
+void ppo_net_pack(const PpoNet *net, const float *params, float *packed);
+// A packed gradient [net.gradient] -> flat [shape.params]
+void ppo_net_unpack(const PpoNet *net, const float *gradient, float *flat);
+// memory: [net.rows + net.gradient] zeros
+void ppo_net_carve(const PpoNet *net, float *memory, PpoScratch *scratch);
+
+// Compiled for each instruction set:
+//   forward    the outputs of every layer for `rows` samples in scratch->input
+//   gradient   of one part: packed, overwritten; adds to the losses
+//   order      the shard's permutation: `first` + permuted numbers
+//   fold       elements [begin, end) of gradients [shards][stride]: in a binary tree, into the first
+//   adam       parameters [begin, end)
+typedef struct PpoKernels {
+    void (*forward)(const PpoNet *net, const float *packed, const PpoScratch *scratch, int rows);
+    void (*gradient)(const PpoPart *part, const PpoScratch *scratch, float *gradient, PpoLosses *losses);
+    void (*order)(uint64_t seed, uint32_t update, uint32_t epoch, uint32_t shard, uint32_t count, uint32_t first,
+                  uint32_t *order);
+    void (*fold)(float *gradients, int32_t shards, int64_t stride, int32_t begin, int32_t end);
+    void (*adam)(float *params, float *first, float *second, const float *gradient, const PpoAdamStep *step,
+                 int32_t begin, int32_t end);
+} PpoKernels;
+
+extern const PpoKernels ppo_kernels_baseline;
+#if defined(__x86_64__)
+extern const PpoKernels ppo_kernels_v3, ppo_kernels_v4;
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,248 @@
+// PPO's rollout on one CPU thread: some blocks of envs for all its steps; then their advantages and statistics, which
+// need nothing of other envs. Compiled for each instruction set (ISA is defined).
+#include <string.h>
+
+#include "kernels/cpu/ppo_cpu.h"
+#include "kernels/cpu/wide.h"
+#include "kernels/policy_math.h"
+#include "kernels/ppo_random.h"
+
+#define ISA_CAT_(a, b) a##b
+#define ISA_CAT(a, b)  ISA_CAT_(a, b)
+
+// The envs of one piece on their way.
+typedef struct Rollout {
+    CpuPpo *ppo;
+    const PpoKernels *kernels;
+    const PpoScratch *scratch;
+    LanesBatch batch; // of all envs; this copy notes what is infinite in these
+    int64_t first_block, end_block, first_env;
+    int rows, step;
+} Rollout;
+
+// Where an env's value number `k` of `count` is in a buffer of blocks of lanes.
+WIDE_FN int64_t lane_at(const Rollout *w, int64_t env, int count, int k) {
+    int lanes = w->ppo->sim->lanes;
+    return (env / lanes * count + k) * lanes + env % lanes;
+}
+
+WIDE_FN int64_t sample_at(const Rollout *w, int row, int step) {
+    return (w->first_env + row) * w->ppo->spec.rollout + step;
+}
+
+static void put_input(const Rollout *w, int64_t env, const float *obs, int row) {
+    const KernNormalizer *normalizer = &w->ppo->normalizer;
+    int count = w->ppo->spec.sim.spec->obs;
+    float *input = w->scratch->input + row * w->ppo->net.layer[0].in_pad;
+    for (int k = 0; k < count; k++)
+        input[k] = policy_normalize(obs[lane_at(w, env, count, k)], normalizer->mean[k], normalizer->scale[k]);
+}
+
+static void look(const Rollout *w) {
+    int count = w->ppo->spec.sim.spec->obs;
+    for (int r = 0; r < w->rows; r++) {
+        float *keep = w->ppo->samples.obs + sample_at(w, r, w->step) * count;
+        for (int k = 0; k < count; k++)
+            keep[k] = w->batch.view.obs[lane_at(w, w->first_env + r, count, k)];
+        put_input(w, w->first_env + r, w->batch.view.obs, r);
+    }
+}
+
+// The first block of each row's noise, side by side.
+typedef struct RowNoise {
+    float uniform[PPO_ROWS], normal[4][PPO_ROWS];
+} RowNoise;
+
+static void draw_noise(const Rollout *w, uint32_t block, int discrete, RowNoise *noise) {
+    uint64_t seed = w->ppo->spec.seed;
+    uint32_t update = w->ppo->update, env = (uint32_t)w->first_env, step = (uint32_t)w->step;
+    if (discrete) {
+        for (uint32_t r = 0; r < PPO_ROWS; r++) // vectorises
+            noise->uniform[r] = sim_uniform_from(ppo_noise(seed, update, env + r, step, block).x0);
+        return;
+    }
+    for (uint32_t r = 0; r < PPO_ROWS; r++) { // vectorises
+        SimNormal4 n = sim_normal4_from(ppo_noise(seed, update, env + r, step, block));
+        noise->normal[0][r] = n.x0;
+        noise->normal[1][r] = n.x1;
+        noise->normal[2][r] = n.x2;
+        noise->normal[3][r] = n.x3;
+    }
+}
+
+static void act_discrete(const Rollout *w) {
+    CpuPpo *ppo = w->ppo;
+    RowNoise noise;
+    draw_noise(w, 0, 1, &noise);
+    for (int r = 0; r < w->rows; r++) {
+        float prob[POLICY_OUTPUTS_MAX], log_prob[POLICY_OUTPUTS_MAX];
+        (void)ppo_categorical(w->scratch->output[ppo->net.actor_head] + r * 16, ppo->net.actions, prob, log_prob);
+        int32_t action = ppo_categorical_draw(prob, ppo->net.actions, noise.uniform[r]);
+        int64_t at = sample_at(w, r, w->step);
+        ppo->samples.action[at] = (uint32_t)action;
+        ppo->samples.log_prob[at] = log_prob[action];
+        w->batch.view.discrete[w->first_env + r] = action;
+    }
+}
+
+static void act_continuous(const Rollout *w) {
+    CpuPpo *ppo = w->ppo;
+    const PolicyShape *actor = &ppo->net.shape.actor;
+    const float *log_std = ppo->params + ppo->net.shape.params - ppo->net.shape.log_std_params;
+    int actions = ppo->net.actions;
+    RowNoise noise;
+    PpoLikelihood likelihood[PPO_ROWS] = {{0.0f, 0.0f}};
+    for (int k = 0; k < actions; k++) {
+        if (k % 4 == 0) draw_noise(w, (uint32_t)(k / 4), 0, &noise);
+        for (int r = 0; r < w->rows; r++) {
+            float mean = w->scratch->output[ppo->net.actor_head][r * 16 + k];
+            float action = ppo_gaussian_draw(mean, log_std[k], noise.normal[k % 4][r]);
+            likelihood[r] = ppo_gaussian_add(likelihood[r], mean, log_std[k], action);
+            ppo->samples.action[sample_at(w, r, w->step) * actions + k] = sim_bits_from_float(action);
+            w->batch.view.continuous[lane_at(w, w->first_env + r, actions, k)] =
+                policy_clamped(action, actor->action_low, actor->action_high);
+        }
+    }
+    for (int r = 0; r < w->rows; r++)
+        ppo->samples.log_prob[sample_at(w, r, w->step)] = likelihood[r].log_prob;
+}
+
+// Values of the final observations of episodes that were only cut off.
+static void value_truncated(const Rollout *w) {
+    CpuPpo *ppo = w->ppo;
+    int row[PPO_ROWS], count = 0;
+    for (int r = 0; r < w->rows; r++) {
+        if (ppo->ended[sample_at(w, r, w->step)] != PPO_TRUNCATED) continue;
+        put_input(w, w->first_env + r, w->batch.view.final_obs, count);
+        row[count++] = r;
+    }
+    if (count == 0) return;
+    w->kernels->forward(&ppo->net, ppo->packed, w->scratch, count);
+    for (int i = 0; i < count; i++)
+        ppo->final_value[sample_at(w, row[i], w->step)] = w->scratch->output[ppo->net.critic_head][i * 16];
+}
+
+// What a step yields. Until the advantages are there, their place holds the discounted returns.
+static void take_rewards(const Rollout *w) {
+    CpuPpo *ppo = w->ppo;
+    const KernBatchView *view = &w->batch.view;
+    for (int r = 0; r < w->rows; r++) {
+        int64_t env = w->first_env + r, at = sample_at(w, r, w->step);
+        float reward = view->reward[env], discounted = sim_fmaf(ppo->spec.gamma, ppo->discounted[env], reward);
+        int32_t ended = view->terminated[env] ? PPO_TERMINATED : view->truncated[env] ? PPO_TRUNCATED : 0;
+        ppo->reward[at] = ppo->spec.normalize_reward
+                              ? sim_clamp(reward * ppo->reward_scale, -PPO_REWARD_CLIP, PPO_REWARD_CLIP)
+                              : reward;
+        ppo->samples.advantage[at] = discounted;
+        ppo->ended[at] = ended;
+        ppo->discounted[env] = ended ? 0.0f : discounted;
+        if (!ended) continue;
+        CpuPpoEnv *of_env = &ppo->of_env[env];
+        of_env->episodes++;
+        of_env->episode_steps += view->final_length[env];
+        of_env->episode_return += (double)view->final_return[env];
+    }
+    value_truncated(w);
+}
+
+// ---- after the last step -------------------------------------------------------------------------------------------
+
+// Of `count` floats, `stride` apart: the mean first, then the deviations from it.
+static PpoMoments moments_of(const float *x, int count, int stride) {
+    PpoMoments m = {.count = count};
+    double sum = 0.0;
+    for (int i = 0; i < count; i++)
+        sum += (double)x[(int64_t)i * stride];
+    m.mean = sum / count;
+    for (int i = 0; i < count; i++) {
+        double deviation = (double)x[(int64_t)i * stride] - m.mean;
+        m.square += deviation * deviation;
+    }
+    return m;
+}
+
+// Value and target differ by the advantage.
+static void finish_env(const Rollout *w, int row, float last_value) {
+    CpuPpo *ppo = w->ppo;
+    int steps = ppo->spec.rollout, obs = ppo->spec.sim.spec->obs;
+    int64_t env = w->first_env + row, first = sample_at(w, row, 0);
+    float *advantage = ppo->samples.advantage + first, *target = ppo->samples.target + first;
+    const float *value = ppo->samples.value + first;
+    for (int k = 0; k < obs; k++)
+        ppo->env_obs[env * obs + k] = moments_of(ppo->samples.obs + first * obs + k, steps, obs);
+    CpuPpoEnv *of_env = &ppo->of_env[env];
+    of_env->discounted = moments_of(advantage, steps, 1);
+    float next_advantage = 0.0f, next_value = last_value;
+    for (int t = steps - 1; t >= 0; t--) {
+        int32_t ended = ppo->ended[first + t];
+        if (ended) {
+            next_value = ended == PPO_TERMINATED ? 0.0f : ppo->final_value[first + t];
+            next_advantage = 0.0f;
+        }
+        next_advantage = ppo_advantage(ppo->reward[first + t], value[t], next_value, next_advantage, ppo->spec.gamma,
+                                       ppo->spec.lambda);
+        next_value = value[t];
+        advantage[t] = next_advantage;
+        target[t] = next_advantage + value[t];
+    }
+    of_env->target = moments_of(target, steps, 1);
+    of_env->residual = moments_of(advantage, steps, 1);
+}
+
+static void finish(const Rollout *w) {
+    CpuPpo *ppo = w->ppo;
+    for (int r = 0; r < w->rows; r++)
+        put_input(w, w->first_env + r, w->batch.view.obs, r);
+    w->kernels->forward(&ppo->net, ppo->packed, w->scratch, w->rows);
+    for (int r = 0; r < w->rows; r++)
+        finish_env(w, r, w->scratch->output[ppo->net.critic_head][r * 16]);
+}
+
+// Keeps what became infinite first, by step and then env.
+static void record_infinite(const Rollout *w) {
+    LanesInfinite *all = &w->ppo->infinite;
+    const LanesInfinite *here = &w->batch.infinite;
+    while (atomic_flag_test_and_set(&all->lock)) {
+    }
+    if (all->at < 0 || here->step < all->step || (here->step == all->step && here->at < all->at)) {
+        all->at = here->at;
+        all->step = here->step;
+        all->field = here->field;
+    }
+    atomic_flag_clear(&all->lock);
+}
+
+void ISA_CAT(cpu_ppo_rollout_, ISA)(CpuPpo *ppo, int64_t begin, int64_t end, int worker) {
+    Rollout w = {.ppo = ppo,
+                 .kernels = ppo->isa->ppo,
+                 .scratch = &ppo->scratch[worker],
+                 .batch = ppo->batch,
+                 .first_block = begin,
+                 .end_block = end,
+                 .first_env = begin * ppo->sim->lanes};
+    int64_t envs = end * ppo->sim->lanes - w.first_env;
+    w.rows = (int)(ppo->spec.envs - w.first_env < envs ? ppo->spec.envs - w.first_env : envs);
+    memset(ppo->of_env + w.first_env, 0, (size_t)w.rows * sizeof *ppo->of_env);
+    w.batch.infinite.at = -1;
+    for (w.step = 0; w.step < ppo->spec.rollout; w.step++) {
+        look(&w);
+        w.kernels->forward(&ppo->net, ppo->packed, w.scratch, w.rows);
+        for (int r = 0; r < w.rows; r++)
+            ppo->samples.value[sample_at(&w, r, w.step)] = w.scratch->output[ppo->net.critic_head][r * 16];
+        if (ppo->net.shape.actor.discrete) {
+            act_discrete(&w);
+        } else {
+            act_continuous(&w);
+        }
+        wide_end();
+        w.batch.step = w.step;
+        ppo->sim->batch_step(&w.batch, begin, end);
+        if (w.batch.infinite.at >= 0) {
+            record_infinite(&w);
+            return;
+        }
+        take_rewards(&w);
+    }
+    finish(&w);
+    wide_end();
+}

@@ -1,0 +1,205 @@
+// PPO's learning on the CPU: shards spread over the pool, their gradients folded, and Adam.
+#include <math.h>
+#include <string.h>
+
+#include "host/trace.h"
+#include "kernels/cpu/ppo_cpu.h"
+
+typedef struct Learning {
+    CpuPpo *ppo;
+    const KernPpoStep *step;
+    int32_t epoch, minibatch;
+    PpoMoments advantages; // of the minibatch
+    PpoAdamStep adam;
+} Learning;
+
+static PpoMoments fold_moments(const PpoMoments *m, int32_t count, int32_t stride) {
+    PpoMoments all = {0};
+    for (int32_t i = 0; i < count; i++)
+        all = ppo_moments_fold(all, m[(int64_t)i * stride]);
+    return all;
+}
+
+// The order of a shard's samples in this epoch, and the moments of each minibatch's advantages.
+static void order_shards(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const Learning *learning = context;
+    CpuPpo *ppo = learning->ppo;
+    int32_t samples = cpu_ppo_shard_samples(&ppo->spec), count = samples / ppo->spec.minibatches;
+    for (int64_t shard = begin; shard < end; shard++) {
+        uint32_t *order = ppo->order + shard * samples;
+        ppo->isa->ppo->order(ppo->spec.seed, ppo->update, (uint32_t)learning->epoch, (uint32_t)shard, (uint32_t)samples,
+                             (uint32_t)(shard * samples), order);
+        for (int32_t m = 0; m < ppo->spec.minibatches; m++) {
+            PpoMoments moments = {.count = count};
+            for (int32_t i = 0; i < count; i++)
+                moments.mean += (double)ppo->samples.advantage[order[m * count + i]];
+            moments.mean /= count;
+            for (int32_t i = 0; i < count; i++) {
+                double apart = (double)ppo->samples.advantage[order[m * count + i]] - moments.mean;
+                moments.square += apart * apart;
+            }
+            ppo->advantage_moments[shard * ppo->spec.minibatches + m] = moments;
+        }
+    }
+}
+
+static void shard_gradients(void *context, int64_t begin, int64_t end, int worker) {
+    const Learning *learning = context;
+    CpuPpo *ppo = learning->ppo;
+    int32_t samples = cpu_ppo_shard_samples(&ppo->spec), count = samples / ppo->spec.minibatches;
+    PpoPart part = {.net = &ppo->net,
+                    .packed = ppo->packed,
+                    .log_std = ppo->params + ppo->net.shape.params - ppo->net.shape.log_std_params,
+                    .samples = &ppo->samples,
+                    .normalizer = &ppo->normalizer,
+                    .step = learning->step,
+                    .count = count,
+                    .advantage_scale = 1.0f,
+                    .per_sample = (float)(1.0 / ((double)count * ppo->spec.shards))};
+    PpoMoments all = learning->advantages;
+    if (learning->step->normalize_advantage && all.count > 1.0) { // one alone has no deviation
+        part.advantage_mean = (float)all.mean;
+        part.advantage_scale = (float)(1.0 / (sqrt(all.square / (all.count - 1.0)) + 1e-8));
+    }
+    for (int64_t shard = begin; shard < end; shard++) {
+        part.index = ppo->order + shard * samples + learning->minibatch * count;
+        ppo->isa->ppo->gradient(&part, &ppo->scratch[worker], ppo->gradients + shard * ppo->net.gradient,
+                                &ppo->losses[shard]);
+    }
+}
+
+static void fold_tiles(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    CpuPpo *ppo = ((const Learning *)context)->ppo;
+    for (int64_t tile = begin; tile < end; tile++) {
+        ppo->isa->ppo->fold(ppo->gradients, ppo->spec.shards, ppo->net.gradient, (int32_t)tile * PPO_TILE,
+                            (int32_t)(tile + 1) * PPO_TILE);
+    }
+}
+
+static void adam_tiles(void *context, int64_t begin, int64_t end, int worker) {
+    (void)worker;
+    const Learning *learning = context;
+    CpuPpo *ppo = learning->ppo;
+    int64_t last = end * PPO_TILE < ppo->net.shape.params ? end * PPO_TILE : ppo->net.shape.params;
+    ppo->isa->ppo->adam(ppo->params, ppo->first, ppo->second, ppo->gradient, &learning->adam, (int32_t)begin * PPO_TILE,
+                        (int32_t)last);
+}
+
+// The sum of squares: of each tile in sixteen partial sums, folded by halves; tiles in order.
+static double square_norm(const float *x, int32_t count) {
+    double sum = 0.0;
+    for (int32_t tile = 0; tile < count; tile += PPO_TILE) {
+        int32_t end = count - tile < PPO_TILE ? count - tile : PPO_TILE;
+        double partial[16] = {0.0};
+        for (int32_t i = 0; i < end; i++)
+            partial[i % 16] += (double)x[tile + i] * (double)x[tile + i];
+        for (int half = 8; half > 0; half /= 2) {
+            for (int k = 0; k < half; k++)
+                partial[k] += partial[k + half];
+        }
+        sum += partial[0];
+    }
+    return sum;
+}
+
+// The lowest tensor, in the order of the parameters, in which something is NaN or infinite.
+static const char *infinite_tensor(const CpuPpo *ppo, PpoTensor *tensor) {
+    for (int index = 0; ppo_tensor(&ppo->net.shape, index, tensor); index++) {
+        for (int32_t i = 0; i < tensor->count; i++) {
+            if (!isfinite(ppo->gradient[tensor->offset + i])) return tensor->name;
+        }
+    }
+    return NULL;
+}
+
+static Status check_finite(const Learning *learning, const PpoLosses *losses) {
+    const CpuPpo *ppo = learning->ppo;
+    PpoTensor tensor;
+    const char *name = infinite_tensor(ppo, &tensor), *what = name == NULL ? "the loss's part" : "the gradient of";
+    if (name == NULL) {
+        name = !isfinite(losses->policy)    ? "policy"
+               : !isfinite(losses->value)   ? "value"
+               : !isfinite(losses->entropy) ? "entropy"
+               : !isfinite(losses->kl)      ? "KL"
+                                            : NULL;
+    }
+    if (name == NULL) return STATUS_OK;
+    return host_fail(STATUS_NUMERIC, "%s: update %u, epoch %d, minibatch %d: %s %s is NaN or infinite",
+                     ppo->spec.sim.spec->name, ppo->update, learning->epoch, learning->minibatch, what, name);
+}
+
+// base^n by squaring: the same bits everywhere, as libm's pow() is not.
+static double power(double base, int64_t n) {
+    double result = 1.0;
+    for (; n > 0; n /= 2) {
+        if (n % 2 != 0) result *= base;
+        base *= base;
+    }
+    return result;
+}
+
+static void set_adam(Learning *learning, double norm) {
+    const KernPpoStep *s = learning->step;
+    int64_t t = ++learning->ppo->adam_steps;
+    bool is_limited = s->max_grad_norm > 0.0f && norm > (double)s->max_grad_norm;
+    learning->adam = (PpoAdamStep){
+        .learning_rate = (float)((double)s->learning_rate / (1.0 - power((double)s->beta1, t))),
+        .second_scale = (float)(1.0 / (1.0 - power((double)s->beta2, t))),
+        .beta1 = s->beta1,
+        .beta2 = s->beta2,
+        .epsilon = s->epsilon,
+        .gradient_scale = is_limited ? (float)((double)s->max_grad_norm / norm) : 1.0f,
+    };
+}
+
+static PpoLosses sum_losses(const CpuPpo *ppo) {
+    PpoLosses sum = {0};
+    for (int32_t shard = 0; shard < ppo->spec.shards; shard++) {
+        const PpoLosses *l = &ppo->losses[shard];
+        sum.policy += l->policy, sum.value += l->value, sum.entropy += l->entropy;
+        sum.kl += l->kl, sum.clipped += l->clipped;
+    }
+    return sum;
+}
+
+// Pieces of parameters large enough to be worth handing out.
+enum { TILES_GRAIN = 16 };
+
+static Status learn_minibatch(Learning *learning, double *norm) {
+    CpuPpo *ppo = learning->ppo;
+    learning->advantages =
+        fold_moments(ppo->advantage_moments + learning->minibatch, ppo->spec.shards, ppo->spec.minibatches);
+    host_pool_for(ppo->pool, ppo->spec.shards, 1, shard_gradients, learning);
+    host_pool_for(ppo->pool, ppo->net.gradient / PPO_TILE, TILES_GRAIN, fold_tiles, learning);
+    ppo_net_unpack(&ppo->net, ppo->gradients, ppo->gradient);
+    *norm = sqrt(square_norm(ppo->gradient, ppo->net.shape.params));
+    PpoLosses losses = sum_losses(ppo);
+    TRY(check_finite(learning, &losses));
+    set_adam(learning, *norm);
+    host_pool_for(ppo->pool, (ppo->net.shape.params + PPO_TILE - 1) / PPO_TILE, TILES_GRAIN, adam_tiles, learning);
+    ppo_net_pack(&ppo->net, ppo->params, ppo->packed);
+    return STATUS_OK;
+}
+
+Status cpu_ppo_learn(CpuPpo *ppo, const KernPpoStep *step, KernPpoReport *report) {
+    HOST_TRACE_SCOPE(LEARNING, "ppo learn");
+    Learning learning = {.ppo = ppo, .step = step};
+    double samples = (double)cpu_ppo_shard_samples(&ppo->spec) * ppo->spec.shards;
+    for (learning.epoch = 0; learning.epoch < step->epochs; learning.epoch++) {
+        memset(ppo->losses, 0, (size_t)ppo->spec.shards * sizeof *ppo->losses);
+        host_pool_for(ppo->pool, ppo->spec.shards, 1, order_shards, &learning);
+        for (learning.minibatch = 0; learning.minibatch < ppo->spec.minibatches; learning.minibatch++)
+            TRY(learn_minibatch(&learning, &report->grad_norm));
+        PpoLosses sum = sum_losses(ppo);
+        report->policy_loss = sum.policy / samples;
+        report->value_loss = sum.value / samples;
+        report->entropy = sum.entropy / samples;
+        report->kl = sum.kl / samples;
+        report->clip_fraction = sum.clipped / samples;
+        report->epochs = learning.epoch + 1;
+        if (step->target_kl > 0.0f && report->kl > (double)step->target_kl) break;
+    }
+    return STATUS_OK;
+}
