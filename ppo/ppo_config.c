@@ -1,0 +1,111 @@
+#include "ppo/ppo_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/launcher.h"
+
+enum { SHARDS_DEFAULT_MAX = 64 };
+
+static const ConfigOption options[] = {
+#define OPTION(type, name, ...)  HOST_CONFIG_ROW(PpoConfig, false, type, name, __VA_ARGS__)
+#define COMMAND(type, name, ...) HOST_CONFIG_ROW(PpoConfig, true, type, name, __VA_ARGS__)
+#include "ppo/ppo_config.def"
+};
+
+static const ConfigTable table = {"pporun", options, sizeof options / sizeof options[0], sizeof(PpoConfig)};
+
+const ConfigTable *ppo_config_table(void) { return &table; }
+
+// What differs from ppo_config.def for a simulator. Found by `./dev soak learning`, which also shows what they reach.
+static const KernSimulatorDefault simulator_defaults[] = {
+    {"cartpole", "steps", "100000"},
+};
+
+Status ppo_config_simulator_defaults(HostConfig *config, const SimSpec *sim) {
+    TRY(kern_simulator_defaults(config, sim, simulator_defaults,
+                                sizeof simulator_defaults / sizeof simulator_defaults[0]));
+    int64_t envs = host_config_int(config, "envs"), shards = 1;
+    while (shards < SHARDS_DEFAULT_MAX && envs % (2 * shards) == 0)
+        shards *= 2;
+    char text[32];
+    snprintf(text, sizeof text, "%lld", (long long)shards);
+    return host_config_set(config, CONFIG_SIMULATOR, "shards", text);
+}
+
+int64_t ppo_config_update_steps(const PpoConfig *config) { return config->envs * config->rollout; }
+
+int64_t ppo_config_updates(const PpoConfig *config) { return config->steps / ppo_config_update_steps(config); }
+
+static Status check_sizes(const PpoConfig *c) {
+    long long envs = c->envs, shards = c->shards, rollout = c->rollout, minibatches = c->minibatches;
+    if ((shards & (shards - 1)) != 0) return host_fail(STATUS_USAGE, "--shards %lld: must be a power of two", shards);
+    if (envs % shards != 0) {
+        return host_fail(STATUS_USAGE, "--envs %lld: must be a multiple of --shards %lld", envs, shards);
+    }
+    if (envs * rollout > INT32_MAX) {
+        return host_fail(STATUS_USAGE, "--envs %lld x --rollout %lld: at most %d steps in an update", envs, rollout,
+                         INT32_MAX);
+    }
+    if (envs / shards * rollout % minibatches != 0) {
+        return host_fail(STATUS_USAGE,
+                         "--minibatches %lld: must divide a shard's %lld steps (--envs %lld / --shards %lld x "
+                         "--rollout %lld)",
+                         minibatches, envs / shards * rollout, envs, shards, rollout);
+    }
+    if (c->steps < envs * rollout) {
+        return host_fail(STATUS_USAGE, "--steps %lld: an update takes %lld (--envs %lld x --rollout %lld)",
+                         (long long)c->steps, envs * rollout, envs, rollout);
+    }
+    // The counters of random numbers have 28 bits for the update.
+    if (ppo_config_updates(c) >= 1 << 27) {
+        return host_fail(STATUS_USAGE, "--steps %lld: at most %d updates (of --envs %lld x --rollout %lld)",
+                         (long long)c->steps, (1 << 27) - 1, envs, rollout);
+    }
+    return STATUS_OK;
+}
+
+Status ppo_config_spec(const PpoConfig *config, KernPpoSpec *spec) {
+    memset(spec, 0, sizeof *spec);
+    TRY(check_sizes(config));
+    TRY(kern_sim_of_settings(&spec->sim, config->env, config->time_limit, &config->set, &config->randomize));
+    TRY(ppo_shape(&spec->policy, spec->sim.spec, config->hidden.at, config->hidden.count,
+                  config->activation == 0 ? POLICY_TANH : POLICY_RELU, config->shared));
+    spec->seed = (uint64_t)config->seed;
+    spec->envs = (int32_t)config->envs;
+    spec->shards = (int32_t)config->shards;
+    spec->rollout = (int32_t)config->rollout;
+    spec->minibatches = (int32_t)config->minibatches;
+    spec->normalize_obs = config->normalize_obs;
+    spec->normalize_reward = config->normalize_reward;
+    spec->gamma = (float)config->gamma;
+    spec->lambda = (float)config->lambda;
+    return STATUS_OK;
+}
+
+void ppo_config_step(const PpoConfig *config, int64_t update, KernPpoStep *step) {
+    // From 1 down to 1 / updates.
+    double left = 1.0 - (double)update / (double)ppo_config_updates(config);
+    *step = (KernPpoStep){
+        .update = (uint32_t)update,
+        .epochs = (int32_t)config->epochs,
+        .learning_rate = (float)(config->lr_anneal ? config->lr * left : config->lr),
+        .clip = (float)(config->clip_anneal ? config->clip * left : config->clip),
+        .entropy_weight = (float)config->entropy,
+        .value_weight = (float)config->value_weight,
+        .max_grad_norm = (float)config->max_grad_norm,
+        .target_kl = (float)config->target_kl,
+        .clip_value = config->clip_value,
+        .normalize_advantage = config->normalize_advantage,
+        .beta1 = (float)config->beta1,
+        .beta2 = (float)config->beta2,
+        .epsilon = (float)config->adam_epsilon,
+    };
+}
+
+Status ppo_config_check_resume(const void *now, const void *then) {
+    const PpoConfig *a = now, *b = then;
+    if (ppo_config_updates(a) == ppo_config_updates(b) || !(b->lr_anneal || b->clip_anneal)) return STATUS_OK;
+    return host_fail(STATUS_USAGE, "--steps %lld: the run anneals its %s over %lld steps, and would be another run",
+                     (long long)a->steps, b->lr_anneal ? "learning rate" : "clip", (long long)b->steps);
+}

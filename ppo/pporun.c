@@ -1,0 +1,128 @@
+// pporun: trains a policy by proximal policy optimisation.
+#include <stdio.h>
+
+#include "kernels/launcher.h"
+#include "ppo/ppo.h"
+
+typedef struct PpoRun {
+    Ppo ppo;
+    PpoReport report; // of the last update
+} PpoRun;
+
+// M(column of metrics.csv, value)
+#define METRICS(M)                                                 \
+    M(update, (double)report->update)                              \
+    M(env_steps, (double)ppo->env_steps)                           \
+    M(train_s, ppo->train_s)                                       \
+    M(env_steps_per_s, (double)report->env_steps / report->wall_s) \
+    M(return_mean, report->return_mean)                            \
+    M(length_mean_steps, report->length_mean)                      \
+    M(policy_loss, report->kern.policy_loss)                       \
+    M(value_loss, report->kern.value_loss)                         \
+    M(entropy, report->kern.entropy)                               \
+    M(kl, report->kern.kl)                                         \
+    M(clip_fraction, report->kern.clip_fraction)                   \
+    M(explained_variance, report->kern.explained_variance)         \
+    M(grad_norm, report->kern.grad_norm)                           \
+    M(epochs, (double)report->kern.epochs)                         \
+    M(learning_rate, report->learning_rate)
+
+#define METRICS_NAME(name, value) #name,
+static const char *const columns[] = {METRICS(METRICS_NAME)};
+
+static void metrics_row(const void *state, double *row) {
+    const PpoRun *run = state;
+    const Ppo *ppo = &run->ppo;
+    const PpoReport *report = &run->report;
+#define METRICS_VALUE(name, value) *row++ = value;
+    METRICS(METRICS_VALUE)
+}
+
+static Status check(const void *values) {
+    KernPpoSpec spec;
+    return ppo_config_spec(values, &spec);
+}
+
+static Status plan_run(KernBackend *backend, const void *values, KernRunPlan *plan) {
+    const PpoConfig *config = values;
+    KernPpoSpec spec;
+    TRY(ppo_config_spec(config, &spec));
+    TRY(ppo_plan(backend, config, &plan->memory));
+    plan->params = spec.policy.params;
+    plan->env_steps = ppo_config_update_steps(config);
+    plan->env_steps_key = "env_steps_per_update";
+    snprintf(plan->work, sizeof plan->work,
+             "%lld updates of %lld env steps: %lld envs (%lld shards) x %lld steps, %lld epochs of %lld minibatches",
+             (long long)ppo_config_updates(config), (long long)plan->env_steps, (long long)config->envs,
+             (long long)config->shards, (long long)config->rollout, (long long)config->epochs,
+             (long long)config->minibatches);
+    return STATUS_OK;
+}
+
+static Status open_run(void *state, KernBackend *backend, const void *values) {
+    return ppo_open(backend, values, &((PpoRun *)state)->ppo);
+}
+
+static void close_run(void *state) { ppo_close(&((PpoRun *)state)->ppo); }
+
+static Status advance(void *state, KernStepReport *step) {
+    PpoRun *run = state;
+    TRY(ppo_update(&run->ppo, &run->report));
+    *step = (KernStepReport){run->report.env_steps, run->report.wall_s, run->report.return_mean};
+    return STATUS_OK;
+}
+
+static Status test(void *state, uint32_t round, int32_t episodes, KernTest *result) {
+    return ppo_test(&((PpoRun *)state)->ppo, round, episodes, result);
+}
+
+static void describe(const void *state, KernRunState *out) {
+    const Ppo *ppo = &((const PpoRun *)state)->ppo;
+    *out = (KernRunState){
+        .done = ppo->update,
+        .total = ppo_config_updates(&ppo->config),
+        .length_done = ppo->env_steps,
+        .env_steps = ppo->env_steps,
+        .train_s = ppo->train_s,
+        .params = ppo->spec.policy.params,
+    };
+}
+
+static HostHash params_hash(const void *state) { return ppo_params_hash(&((const PpoRun *)state)->ppo); }
+
+static Status save(const void *state, const char *path) { return ppo_save(&((const PpoRun *)state)->ppo, path); }
+static Status load(void *state, const char *path) { return ppo_load(&((PpoRun *)state)->ppo, path); }
+
+int main(int argc, char **argv) {
+    static PpoRun run;
+    static PpoConfig values;
+    const KernTrainer trainer = {
+        .tool = "pporun",
+        .version = SHOAL_VERSION,
+        .help = "pporun ENV [options]        train a policy for a simulator by proximal policy optimisation\n"
+                "pporun --resume DIR         go on with a run\n"
+                "pporun --eval RUN           test the policy of a run\n"
+                "pporun --list | --list ENV  the simulators; one simulator's parameters and defaults\n",
+        .step = "update",
+        .length = "steps",
+        .table = ppo_config_table(),
+        .values = &values,
+        .state = &run,
+        .columns = columns,
+        .column_count = sizeof columns / sizeof columns[0],
+        .defaults = ppo_config_simulator_defaults,
+        .check = check,
+        .check_resume = ppo_config_check_resume,
+        .plan = plan_run,
+        .open = open_run,
+        .close = close_run,
+        .advance = advance,
+        .test = test,
+        .describe = describe,
+        .params_hash = params_hash,
+        .row = metrics_row,
+        .save = save,
+        .load = load,
+    };
+    return kern_launch(&trainer, argc, argv);
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""One trajectory everywhere: the same params_hash for any threads, instruction set, lanes and build.
+
+golden_hashes.txt holds what the settings below gave when it was made: a build whose hashes differ computes something
+else. `cli_hash_test.py --write` makes it anew; do that only when a change is meant to change results, and say so.
+"""
+
+import sys
+import unittest
+from pathlib import Path
+
+import pporun_harness as harness
+from pporun_harness import SIMULATORS, PporunTest, fixed
+
+GOLDEN = Path(__file__).with_name("golden_hashes.txt")
+
+CASES = {
+    "plain": ({}, []),
+    "shared": ({"hidden": "32", "activation": "relu"}, ["--shared", "--no-clip-value"]),
+    "annealed": ({"lr": 0.003, "target-kl": 0.003, "epochs": 4}, ["--lr-anneal", "--clip-anneal"]),
+    "nothing normalised": ({"seed": 17, "max-grad-norm": 0},
+                           ["--no-normalize-obs", "--no-normalize-reward", "--no-normalize-advantage"]),
+    "linear": ({"hidden": "none", "envs": 8, "rollout": 100, "minibatches": 5, "updates": 4}, []),
+}  # fmt: skip
+RANDOMIZE = {
+    "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
+    "mountain_car_continuous": "power=0.001:0.002", "acrobot": "link1_mass_kg=0.8:1.2", "pendulum": "mass_kg=0.8:1.2",
+}  # fmt: skip
+
+
+def cases():
+    """(env, case, options) of every golden hash."""
+    for env in SIMULATORS:
+        for name, (changes, flags) in CASES.items():
+            yield env, name, fixed(env, **changes) + flags
+        yield env, "randomized", fixed(env) + ["--randomize=" + RANDOMIZE[env]]
+
+
+class Hash(PporunTest):
+    def hash(self, *args):
+        return self.good(*args, "--out", self.path())["params_hash"]
+
+    def test_golden(self):
+        golden = {}
+        for line in GOLDEN.read_text(encoding="utf-8").splitlines():
+            if not line.startswith("#"):
+                env, name, value = line.split("\t")
+                golden[env, name] = value
+        self.assertEqual([(env, name) for env, name, _ in cases()], list(golden))
+        for env, name, args in cases():
+            with self.subTest(env=env, case=name):
+                self.assertEqual(golden[env, name], self.hash(*args))
+
+    def write_golden(self):
+        lines = ["# simulator, case of cli_hash_test.py, params_hash; made by cli_hash_test.py --write"]
+        lines += [f"{env}\t{name}\t{self.hash(*args)}" for env, name, args in cases()]
+        GOLDEN.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def test_hashes_differ(self):
+        """A hash that does not change with a setting would prove nothing."""
+        changes = [{}, {"seed": 6}, {"updates": 11}, {"lr": 0.0011}, {"gamma": 0.97}, {"lambda": 0.8}, {"clip": 0.01},
+                   {"entropy": 0.1}, {"value-weight": 0.4}, {"max-grad-norm": 0.1}, {"epochs": 3}, {"minibatches": 8},
+                   {"beta1": 0.8}, {"beta2": 0.99}, {"adam-epsilon": 1e-3}, {"activation": "relu"}]  # fmt: skip
+        flags = ["--lr-anneal", "--clip-anneal", "--shared", "--no-normalize-obs", "--no-normalize-reward",
+                 "--no-normalize-advantage"]  # fmt: skip
+        hashes = [self.hash(*fixed("cartpole", **c)) for c in changes]
+        hashes += [self.hash(*fixed("cartpole"), flag) for flag in flags]
+        hashes += [self.hash(*fixed("pendulum")), self.hash(*fixed("pendulum", log_std=0.1))]
+        self.assertEqual(len(hashes), len(set(hashes)), hashes)
+
+    def test_threads_lanes_and_instruction_sets(self):
+        isas = [isa for isa in ["baseline", "v3", "v4"] if self.call("--dry-run", *fixed("cartpole", isa=isa)).code == 0]
+        self.assertIn("baseline", isas)
+        print(f"instruction sets: {' '.join(isas)}")
+        for env in SIMULATORS:
+            for changes in [{}] if harness.SANITIZED else [{}, {"envs": 48, "shards": 2, "rollout": 16}]:
+                changes = {**changes, "steps": 4 * changes.get("envs", 16) * changes.get("rollout", 32)}
+                expected = self.hash(*fixed(env, threads=1, lanes=1, isa="baseline", **changes))
+                for i, isa in enumerate(isas):
+                    for j, lanes in enumerate([1, 8, 16]):
+                        threads = 2 - (i + j) % 2
+                        with self.subTest(env=env, isa=isa, lanes=lanes, threads=threads, changes=changes):
+                            args = fixed(env, threads=threads, lanes=lanes, isa=isa, **changes)
+                            self.assertEqual(expected, self.hash(*args))
+                self.assertEqual(expected, self.hash(*fixed(env, threads=3, **changes)))
+
+    def test_tests_and_checkpoints_change_nothing(self):
+        expected = self.hash(*fixed("pendulum"))
+        self.assertEqual(expected, self.hash(*fixed("pendulum", test_every=1, test_episodes=3, checkpoint_every=1)))
+        self.assertEqual(expected, self.hash(*fixed("pendulum", test_every=1000, checkpoint_every=1000)))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        unittest.TextTestRunner().run(Hash("write_golden"))
+    else:
+        harness.main()
