@@ -12,7 +12,7 @@ from pporun_harness import UPDATE_STEPS, PporunTest, fixed, tree
 class Usage(PporunTest):
     def test_names(self):
         self.refused(2, ["unknown simulator 'cartpol'", "'cartpole'"], "cartpol")
-        self.refused(2, ["unknown option --env-count", "--envs"], "cartpole", "--env-count=4")
+        self.refused(2, ["unknown option --nvs", "--envs"], "cartpole", "--nvs=4")
         self.refused(2, ["unknown option --clip-rang"], "cartpole", "--clip-rang", 4)
         self.refused(2, ["'gelu'", "tanh or relu"], "cartpole", "--activation=gelu")
         self.refused(2, ["cartpole has no parameter 'pole_mass'", "'pole_mass_kg'"], "cartpole", "--set=pole_mass=1")
@@ -33,8 +33,8 @@ class Usage(PporunTest):
             ("clip", -1, "0 to 100"),
             ("entropy", -1, "0 to 100"),
             ("value-weight", -1, "0 to 100"),
-            ("max-grad-norm", -1, "0 to 1e+09"),
-            ("target-kl", -1, "0 to 1e+09"),
+            ("max-grad-norm", -1, "0 to 1000000000"),
+            ("target-kl", -1, "0 to 1000000000"),
             ("log-std", 6, "-20 to 5"),
             ("beta2", 1, "0 to 0.999999"),
             ("adam-epsilon", 0, "1e-12 to 1"),
