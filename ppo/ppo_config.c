@@ -18,8 +18,28 @@ static const ConfigTable table = {"pporun", options, sizeof options / sizeof opt
 const ConfigTable *ppo_config_table(void) { return &table; }
 
 // What differs from ppo_config.def for a simulator. Found by `./dev soak learning`, which also shows what they reach.
+// Pendulum's target is higher than the simulator's, which a policy that only just swings up meets.
 static const KernSimulatorDefault simulator_defaults[] = {
     {"cartpole", "steps", "100000"},
+    {"cartpole", "rollout", "32"},
+    {"cartpole", "minibatches", "4"},
+    {"cartpole", "hidden", "32,32"},
+    {"mountain_car", "steps", "2000000"},
+    {"mountain_car", "envs", "16"},
+    {"mountain_car", "rollout", "64"},
+    {"mountain_car", "epochs", "4"},
+    {"mountain_car", "minibatches", "4"},
+    {"mountain_car", "lr", "0.003"},
+    {"mountain_car", "lambda", "0.98"},
+    {"mountain_car", "hidden", "32,32"},
+    {"mountain_car_continuous", "hidden", "32,32"},
+    {"acrobot", "rollout", "64"},
+    {"acrobot", "minibatches", "4"},
+    {"acrobot", "hidden", "32,32"},
+    {"pendulum", "minibatches", "16"},
+    {"pendulum", "gamma", "0.95"},
+    {"pendulum", "hidden", "32,32"},
+    {"pendulum", "target", "-175"},
 };
 
 Status ppo_config_simulator_defaults(HostConfig *config, const SimSpec *sim) {

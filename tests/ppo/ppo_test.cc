@@ -43,7 +43,7 @@ TEST(PpoConfig, EverySimulatorsDefaultsFit) {
         KernPpoSpec spec;
         EXPECT_OK(ppo_config_spec(&values, &spec));
         EXPECT_EQ(sim_spec_find(env)->time_limit, spec.sim.time_limit);
-        EXPECT_EQ(sim_spec_find(env)->reward_threshold, values.target);
+        EXPECT_GE(values.target, sim_spec_find(env)->reward_threshold);
     }
 }
 
