@@ -107,9 +107,11 @@ typedef struct PpoValueLoss {
 SIM_FN PpoValueLoss ppo_value_loss(real value, real old_value, real target, real clip, int32_t clip_value) {
     real error = value - target;
     PpoValueLoss out = {R(0.5) * error * error, error};
-    real limited = old_value + sim_clamp(value - old_value, -clip, clip) - target;
+    real change = value - old_value;
+    real limited = old_value + sim_clamp(change, -clip, clip) - target;
     real limited_loss = R(0.5) * limited * limited;
-    int32_t is_limited = clip_value & (limited_loss > out.loss); // only outside the clip: there it does not change
+    // Only outside the clip, where it does not change with the value: inside, both are equal but for rounding.
+    int32_t is_limited = clip_value & ((change < -clip) | (change > clip)) & (limited_loss > out.loss);
     out.loss = is_limited ? limited_loss : out.loss;
     out.gradient = is_limited ? R(0.0) : out.gradient;
     return out;
@@ -122,6 +124,25 @@ SIM_FN PpoValueLoss ppo_value_loss(real value, real old_value, real target, real
 SIM_FN real ppo_advantage(real reward, real value, real next_value, real next_advantage, real gamma, real lambda) {
     real delta = sim_fma(gamma, next_value, reward) - value;
     return sim_fma(gamma * lambda, next_advantage, delta);
+}
+
+enum { PPO_TERMINATED = 1, PPO_TRUNCATED = 2 };
+
+// GAE of one env's rollout. ended: 0, PPO_TERMINATED (of a step that is both, too) or PPO_TRUNCATED; final_value: of
+// the final observation, read where truncated; last_value: of the observation after the last step. All [steps].
+SIM_FN void ppo_advantages(const real *reward, const real *value, const int32_t *ended, const real *final_value,
+                           real last_value, int steps, real gamma, real lambda, real *advantage, real *target) {
+    real next_value = last_value, next_advantage = R(0.0);
+    for (int t = steps - 1; t >= 0; t--) {
+        if (ended[t]) {
+            next_value = ended[t] == PPO_TERMINATED ? R(0.0) : final_value[t];
+            next_advantage = R(0.0);
+        }
+        next_advantage = ppo_advantage(reward[t], value[t], next_value, next_advantage, gamma, lambda);
+        next_value = value[t];
+        advantage[t] = next_advantage;
+        target[t] = next_advantage + value[t];
+    }
 }
 
 // ---- statistics ----------------------------------------------------------------------------------------------------

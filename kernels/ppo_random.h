@@ -23,7 +23,7 @@ typedef struct PpoPermutation {
 
 SIM_FN PpoPermutation ppo_permutation(uint64_t seed, uint32_t update, uint32_t epoch, uint32_t shard, uint32_t count) {
     PpoPermutation p;
-    uint32_t bits = 2; // each half has at least one
+    uint32_t bits = 6; // networks of fewer do not reach every order
     while (bits < 32 && (1u << bits) < count)
         bits++;
     p.count = count;

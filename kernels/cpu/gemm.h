@@ -5,6 +5,8 @@
 #ifndef SHOAL_KERNELS_CPU_GEMM_H
 #define SHOAL_KERNELS_CPU_GEMM_H
 
+#include <stddef.h>
+
 #include "kernels/cpu/wide.h"
 #include "kernels/policy.h"
 

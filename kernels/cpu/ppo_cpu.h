@@ -54,8 +54,6 @@ typedef struct CpuPpo {
     PpoScratch *scratch;           // [thread]
 } CpuPpo;
 
-enum { PPO_TERMINATED = 1, PPO_TRUNCATED = 2 };
-
 static inline int32_t cpu_ppo_shard_samples(const KernPpoSpec *spec) {
     return spec->envs / spec->shards * spec->rollout;
 }

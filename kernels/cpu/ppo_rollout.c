@@ -167,24 +167,12 @@ static void finish_env(const Rollout *w, int row, float last_value) {
     int steps = ppo->spec.rollout, obs = ppo->spec.sim.spec->obs;
     int64_t env = w->first_env + row, first = sample_at(w, row, 0);
     float *advantage = ppo->samples.advantage + first, *target = ppo->samples.target + first;
-    const float *value = ppo->samples.value + first;
     for (int k = 0; k < obs; k++)
         ppo->env_obs[env * obs + k] = moments_of(ppo->samples.obs + first * obs + k, steps, obs);
     CpuPpoEnv *of_env = &ppo->of_env[env];
     of_env->discounted = moments_of(advantage, steps, 1);
-    float next_advantage = 0.0f, next_value = last_value;
-    for (int t = steps - 1; t >= 0; t--) {
-        int32_t ended = ppo->ended[first + t];
-        if (ended) {
-            next_value = ended == PPO_TERMINATED ? 0.0f : ppo->final_value[first + t];
-            next_advantage = 0.0f;
-        }
-        next_advantage = ppo_advantage(ppo->reward[first + t], value[t], next_value, next_advantage, ppo->spec.gamma,
-                                       ppo->spec.lambda);
-        next_value = value[t];
-        advantage[t] = next_advantage;
-        target[t] = next_advantage + value[t];
-    }
+    ppo_advantages(ppo->reward + first, ppo->samples.value + first, ppo->ended + first, ppo->final_value + first,
+                   last_value, steps, ppo->spec.gamma, ppo->spec.lambda, advantage, target);
     of_env->target = moments_of(target, steps, 1);
     of_env->residual = moments_of(advantage, steps, 1);
 }

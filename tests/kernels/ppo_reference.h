@@ -1,0 +1,489 @@
+// One PPO update in plain scalar loops, an env and a sample at a time, in the order of arithmetic that
+// kernels/ppo_kern.h and the design's rules define: without lanes, blocks, threads or matrix products. What it leaves
+// must be the backends' bits.
+#ifndef SHOAL_TESTS_KERNELS_PPO_REFERENCE_H
+#define SHOAL_TESTS_KERNELS_PPO_REFERENCE_H
+
+#include "kernel_reference.h"
+
+#include <algorithm>
+
+#include "kernels/ppo_kern.h"
+#include "kernels/ppo_math.h"
+#include "kernels/ppo_random.h"
+
+inline size_t index_of(int64_t i) { return static_cast<size_t>(i); }
+
+// The training state with its own memory.
+class PpoState {
+  public:
+    explicit PpoState(const KernPpoSpec &spec)
+        : params(index_of(spec.policy.params)), first(params.size()), second(params.size()),
+          envs(index_of(spec.envs) * index_of(ppo_env_words(&spec))) {
+        state.params = params.data();
+        state.first = first.data();
+        state.second = second.data();
+        state.envs = envs.data();
+    }
+    PpoState(const PpoState &) = delete;
+    PpoState &operator=(const PpoState &) = delete;
+
+    std::vector<float> params, first, second;
+    std::vector<uint32_t> envs;
+    KernPpoState state = {};
+};
+
+// Everything a state holds, as bytes; doubles as they are.
+inline std::string ppo_bytes(const KernPpoSpec &spec, const PpoState &s) {
+    std::string text;
+    auto add = [&](const void *data, size_t bytes) { text.append(static_cast<const char *>(data), bytes); };
+    size_t obs = index_of(spec.sim.spec->obs) * sizeof(double);
+    add(s.params.data(), s.params.size() * 4);
+    add(s.first.data(), s.first.size() * 4);
+    add(s.second.data(), s.second.size() * 4);
+    add(s.envs.data(), s.envs.size() * 4);
+    add(&s.state.adam_steps, sizeof s.state.adam_steps);
+    add(&s.state.obs_count, sizeof(double));
+    add(s.state.obs_mean, obs);
+    add(s.state.obs_square, obs);
+    add(&s.state.return_count, 3 * sizeof(double));
+    return text;
+}
+
+struct RefPpoEnv {
+    std::vector<uint32_t> state;
+    std::vector<float> params, obs;
+    uint32_t episode = 0;
+    int32_t length = 0;
+    float episode_return = 0, discounted = 0;
+};
+
+struct RefPpoSample {
+    std::vector<float> obs; // as the simulator gives it
+    std::vector<float> continuous;
+    int32_t discrete = 0, ended = 0;
+    float log_prob = 0, value = 0, reward = 0, final_value = 0, discounted = 0, advantage = 0, target = 0;
+};
+
+// A dense layer on the way of one sample.
+struct RefLayer {
+    int32_t params, in, out;
+    bool is_head;
+    std::vector<float> x, y, delta; // delta: the loss by y, then by the sums
+};
+
+class RefPpo {
+  public:
+    explicit RefPpo(const KernPpoSpec &spec) : spec_(spec), sim_(ref_sim(spec.sim.spec)), envs_(index_of(spec.envs)) {
+        for (int32_t env = 0; env < spec.envs; env++)
+            begin_episode(env);
+    }
+
+    std::vector<float> params, first, second;
+    int64_t adam_steps = 0;
+    std::vector<PpoMoments> obs_moments = std::vector<PpoMoments>(POLICY_OBS_MAX);
+    PpoMoments return_moments = {};
+    KernPpoReport report = {};
+
+    void update(const KernPpoStep &step) {
+        report = KernPpoReport{};
+        normalize();
+        samples_.clear();
+        for (int32_t env = 0; env < spec_.envs; env++)
+            roll_out(env, step.update);
+        for (uint32_t epoch = 0; epoch < static_cast<uint32_t>(step.epochs); epoch++) {
+            for (int32_t m = 0; m < spec_.minibatches; m++)
+                learn(step, epoch, m);
+        }
+        take_statistics();
+    }
+
+    void store(PpoState *s) const {
+        s->params = params, s->first = first, s->second = second; // same sizes: the pointers stay
+        s->state.adam_steps = adam_steps;
+        s->state.obs_count = obs_moments[0].count;
+        for (size_t k = 0; k < index_of(spec_.sim.spec->obs); k++)
+            s->state.obs_mean[k] = obs_moments[k].mean, s->state.obs_square[k] = obs_moments[k].square;
+        s->state.return_count = return_moments.count;
+        s->state.return_mean = return_moments.mean;
+        s->state.return_square = return_moments.square;
+        size_t at = 0;
+        for (const RefPpoEnv &e : envs_) {
+            for (uint32_t word : e.state)
+                s->envs[at++] = word;
+            for (float x : e.params)
+                s->envs[at++] = bits_of(x);
+            s->envs[at++] = e.episode;
+            s->envs[at++] = static_cast<uint32_t>(e.length);
+            s->envs[at++] = bits_of(e.episode_return);
+            s->envs[at++] = bits_of(e.discounted);
+            for (float x : e.obs)
+                s->envs[at++] = bits_of(x);
+        }
+    }
+
+  private:
+    // ---- rollout
+    SimRng rng_of(int32_t env, uint32_t c0) const {
+        return SimRng{static_cast<uint32_t>(spec_.seed),
+                      static_cast<uint32_t>(spec_.seed >> 32),
+                      c0,
+                      envs_[index_of(env)].episode - 1,
+                      static_cast<uint32_t>(env),
+                      SIM_RNG_BATCH};
+    }
+
+    void begin_episode(int32_t env) {
+        RefPpoEnv &e = envs_[index_of(env)];
+        e.episode++;
+        SimRng rng = rng_of(env, 0);
+        e.params = ref_params(spec_.sim, rng);
+        e.state.assign(sim_.state_words, 0);
+        e.obs.assign(index_of(spec_.sim.spec->obs), 0.0f);
+        sim_.reset(e.state.data(), e.params.data(), &rng);
+        sim_.observe(e.state.data(), e.params.data(), e.obs.data());
+        e.length = 0;
+        e.episode_return = e.discounted = 0;
+    }
+
+    void normalize() {
+        KernPpoState state = {};
+        state.obs_count = obs_moments[0].count;
+        for (size_t k = 0; k < POLICY_OBS_MAX; k++)
+            state.obs_mean[k] = obs_moments[k].mean, state.obs_square[k] = obs_moments[k].square;
+        ppo_normalizer(&spec_, &state, &normalizer_);
+        double variance = return_moments.count > 0 ? return_moments.square / return_moments.count : 1.0;
+        reward_scale_ = static_cast<float>(1.0 / std::sqrt(std::max(variance, 1e-8)));
+    }
+
+    std::vector<float> input(const std::vector<float> &obs) const {
+        std::vector<float> x(obs.size());
+        for (size_t k = 0; k < x.size(); k++)
+            x[k] = policy_normalize(obs[k], normalizer_.mean[k], normalizer_.scale[k]);
+        return x;
+    }
+
+    // The critic as a policy of one output: shared, the actor's hidden layers come first.
+    float value_of(const std::vector<float> &obs) const {
+        const PpoShape &shape = spec_.policy;
+        PolicyShape critic = shape.actor;
+        critic.size[critic.layers] = 1;
+        std::vector<float> all;
+        auto begin = params.begin();
+        if (shape.is_shared) all.assign(begin, begin + policy_layer_offset(&shape.actor, shape.actor.layers - 1));
+        all.insert(all.end(), begin + shape.actor_params, begin + shape.actor_params + shape.critic_params);
+        float value = 0;
+        policy_forward(&critic, all.data(), input(obs).data(), &value);
+        return value;
+    }
+
+    const float *log_std() const { return params.data() + spec_.policy.actor_params + spec_.policy.critic_params; }
+
+    RefPpoSample act(int32_t env, uint32_t update, uint32_t t) const {
+        RefPpoSample s;
+        const PolicyShape &actor = spec_.policy.actor;
+        int32_t count = actor.size[actor.layers];
+        s.obs = envs_[index_of(env)].obs;
+        s.value = value_of(s.obs);
+        float y[POLICY_OUTPUTS_MAX], prob[POLICY_OUTPUTS_MAX], log_prob[POLICY_OUTPUTS_MAX];
+        policy_forward(&actor, params.data(), input(s.obs).data(), y);
+        SimWords4 w = ppo_noise(spec_.seed, update, static_cast<uint32_t>(env), t, 0);
+        if (actor.discrete) {
+            ppo_categorical(y, count, prob, log_prob);
+            s.discrete = ppo_categorical_draw(prob, count, sim_uniform_from(w.x0));
+            s.log_prob = log_prob[s.discrete];
+            return s;
+        }
+        EXPECT_LE(count, 4);
+        SimNormal4 n = sim_normal4_from(w);
+        float normal[4] = {n.x0, n.x1, n.x2, n.x3};
+        PpoLikelihood now = {0, 0};
+        for (int32_t k = 0; k < count; k++) {
+            s.continuous.push_back(ppo_gaussian_draw(y[k], log_std()[k], normal[k]));
+            now = ppo_gaussian_add(now, y[k], log_std()[k], s.continuous.back());
+        }
+        s.log_prob = now.log_prob;
+        return s;
+    }
+
+    void step_env(int32_t env, RefPpoSample *s) {
+        RefPpoEnv &e = envs_[index_of(env)];
+        const PolicyShape &actor = spec_.policy.actor;
+        float action[POLICY_OUTPUTS_MAX] = {0};
+        for (size_t k = 0; k < s->continuous.size(); k++) {
+            float clamped = std::min(std::max(s->continuous[k], -1.0f), 1.0f);
+            action[k] = std::fma(clamped + 1.0f, (actor.action_high - actor.action_low) * 0.5f, actor.action_low);
+        }
+        SimRng rng = rng_of(env, static_cast<uint32_t>(++e.length) << 8);
+        SimStep out = sim_.step(e.state.data(), e.params.data(), &s->discrete, action, &rng);
+        sim_.observe(e.state.data(), e.params.data(), e.obs.data());
+        e.episode_return = e.episode_return + out.reward;
+        e.discounted = s->discounted = std::fma(spec_.gamma, e.discounted, out.reward);
+        float scaled = std::min(std::max(out.reward * reward_scale_, -10.0f), 10.0f);
+        s->reward = spec_.normalize_reward ? scaled : out.reward;
+        s->ended = out.terminated ? PPO_TERMINATED : e.length >= spec_.sim.time_limit ? PPO_TRUNCATED : 0;
+        if (s->ended == 0) return;
+        if (s->ended == PPO_TRUNCATED) s->final_value = value_of(e.obs);
+        report.episodes++;
+        report.episode_steps += e.length;
+        report.episode_return += static_cast<double>(e.episode_return);
+        begin_episode(env);
+    }
+
+    void roll_out(int32_t env, uint32_t update) {
+        std::vector<RefPpoSample> run;
+        for (int32_t t = 0; t < spec_.rollout; t++) {
+            run.push_back(act(env, update, static_cast<uint32_t>(t)));
+            step_env(env, &run.back());
+        }
+        float next = value_of(envs_[index_of(env)].obs), advantage = 0;
+        for (size_t t = run.size(); t-- > 0;) {
+            if (run[t].ended) next = run[t].ended == PPO_TRUNCATED ? run[t].final_value : 0, advantage = 0;
+            advantage = ppo_advantage(run[t].reward, run[t].value, next, advantage, spec_.gamma, spec_.lambda);
+            next = run[t].value;
+            run[t].advantage = advantage;
+            run[t].target = advantage + run[t].value;
+        }
+        samples_.insert(samples_.end(), run.begin(), run.end());
+    }
+
+    // ---- learning
+    size_t shard_samples() const { return index_of(spec_.envs / spec_.shards) * index_of(spec_.rollout); }
+
+    std::vector<size_t> part(const KernPpoStep &step, uint32_t epoch, int32_t m, int32_t shard) const {
+        size_t count = shard_samples() / index_of(spec_.minibatches);
+        PpoPermutation p = ppo_permutation(spec_.seed, step.update, epoch, static_cast<uint32_t>(shard),
+                                           static_cast<uint32_t>(shard_samples()));
+        std::vector<size_t> out;
+        for (size_t i = 0; i < count; i++) {
+            uint32_t place = static_cast<uint32_t>(index_of(m) * count + i);
+            out.push_back(index_of(shard) * shard_samples() + ppo_permutation_at(&p, place));
+        }
+        return out;
+    }
+
+    template <class Get> PpoMoments moments(const std::vector<size_t> &which, Get get) const {
+        PpoMoments m = {static_cast<double>(which.size()), 0, 0};
+        for (size_t i : which)
+            m.mean += static_cast<double>(get(samples_[i]));
+        m.mean /= m.count;
+        for (size_t i : which) {
+            double apart = static_cast<double>(get(samples_[i])) - m.mean;
+            m.square += apart * apart;
+        }
+        return m;
+    }
+
+    static float layer_sum(const float *w, const RefLayer &l, int32_t o) {
+        float partial[16] = {0}, sum = w[l.in * l.out + o];
+        for (int32_t i = 0; i < l.in; i++) {
+            float *to = l.out >= 16 ? &sum : &partial[i % 16];
+            *to = std::fma(w[i * l.out + o], l.x[index_of(i)], *to);
+        }
+        if (l.out >= 16) return sum;
+        for (int half = 8; half > 0; half /= 2) {
+            for (int k = 0; k < half; k++)
+                partial[k] = partial[k] + partial[k + half];
+        }
+        return partial[0] + sum;
+    }
+
+    std::vector<RefLayer> forward(const std::vector<float> &x, size_t *critic) const {
+        const PpoShape &shape = spec_.policy;
+        std::vector<RefLayer> layers;
+        int32_t at = 0, hidden = shape.actor.layers - 1;
+        for (int network = 0; network < 2; network++) {
+            if (network == 1) *critic = layers.size();
+            for (int32_t i = network == 1 && shape.is_shared ? hidden : 0; i <= hidden; i++) {
+                RefLayer l = {at, shape.actor.size[i], shape.actor.size[i + 1], i == hidden, {}, {}, {}};
+                if (network == 1 && i == hidden) l.out = 1;
+                bool joins = network == 1 && shape.is_shared;
+                l.x = i == 0 ? x : joins ? layers[index_of(hidden - 1)].y : layers.back().y;
+                for (int32_t o = 0; o < l.out; o++) {
+                    float sum = layer_sum(params.data() + at, l, o);
+                    l.y.push_back(l.is_head ? sum : policy_activate(sum, shape.actor.activation));
+                }
+                at += (l.in + 1) * l.out;
+                layers.push_back(l);
+            }
+        }
+        return layers;
+    }
+
+    // From layer.delta to the gradient; adds to the loss by the layer's input.
+    void backward(RefLayer *l, std::vector<float> *gradient, std::vector<float> *by_input) const {
+        const float *w = params.data() + l->params;
+        float *g = gradient->data() + l->params;
+        bool tanh = spec_.policy.actor.activation == POLICY_TANH;
+        by_input->resize(l->x.size(), 0.0f);
+        for (int32_t o = 0; o < l->out; o++) {
+            float y = l->y[index_of(o)], &d = l->delta[index_of(o)];
+            if (!l->is_head) d = tanh ? d * std::fma(-y, y, 1.0f) : y > 0 ? d : 0.0f;
+            g[l->in * l->out + o] = g[l->in * l->out + o] + d;
+            for (int32_t i = 0; i < l->in; i++) {
+                float x = l->x[index_of(i)], &to = (*by_input)[index_of(i)];
+                g[i * l->out + o] = std::fma(x, d, g[i * l->out + o]);
+                to = std::fma(w[i * l->out + o], d, to);
+            }
+        }
+    }
+
+    void head_deltas(const KernPpoStep &step, const RefPpoSample &s, float advantage, float per_sample, RefLayer *actor,
+                     RefLayer *critic, float *log_std_gradient) const {
+        size_t n = actor->y.size();
+        float prob[POLICY_OUTPUTS_MAX], log_prob[POLICY_OUTPUTS_MAX];
+        PpoLikelihood now = {0, 0};
+        if (s.continuous.empty()) {
+            now.entropy = ppo_categorical(actor->y.data(), static_cast<int>(n), prob, log_prob);
+            now.log_prob = log_prob[s.discrete];
+        }
+        for (size_t k = 0; k < s.continuous.size(); k++)
+            now = ppo_gaussian_add(now, actor->y[k], log_std()[k], s.continuous[k]);
+        PpoPolicyLoss loss = ppo_policy_loss(now.log_prob, s.log_prob, advantage, step.clip);
+        float by_log_prob = loss.gradient * per_sample, by_entropy = -step.entropy_weight * per_sample;
+        for (size_t k = 0; k < n; k++) {
+            if (s.continuous.empty()) {
+                actor->delta.push_back(ppo_categorical_gradient(prob, log_prob, now.entropy, s.discrete,
+                                                                static_cast<int>(k), by_log_prob, by_entropy));
+            } else {
+                PpoGaussianGradient g =
+                    ppo_gaussian_gradient(actor->y[k], log_std()[k], s.continuous[k], by_log_prob, by_entropy);
+                actor->delta.push_back(g.mean);
+                log_std_gradient[k] = log_std_gradient[k] + g.log_std;
+            }
+        }
+        PpoValueLoss value = ppo_value_loss(critic->y[0], s.value, s.target, step.clip, step.clip_value);
+        critic->delta.push_back(value.gradient * (step.value_weight * per_sample));
+    }
+
+    std::vector<float> chunk(const KernPpoStep &step, const size_t *which, size_t count, PpoMoments advantages,
+                             float per_sample) const {
+        std::vector<float> gradient(params.size(), 0.0f);
+        size_t log_std_at = index_of(spec_.policy.actor_params + spec_.policy.critic_params);
+        float mean = 0, scale = 1;
+        if (step.normalize_advantage && advantages.count > 1) {
+            mean = static_cast<float>(advantages.mean);
+            scale = static_cast<float>(1.0 / (std::sqrt(advantages.square / (advantages.count - 1)) + 1e-8));
+        }
+        for (size_t i = 0; i < count; i++) {
+            const RefPpoSample &s = samples_[which[i]];
+            size_t critic = 0;
+            std::vector<RefLayer> layers = forward(input(s.obs), &critic);
+            head_deltas(step, s, (s.advantage - mean) * scale, per_sample, &layers[critic - 1], &layers.back(),
+                        gradient.data() + log_std_at);
+            std::vector<float> unused;
+            auto below = [&](size_t l, size_t bottom) { return l > bottom ? &layers[l - 1].delta : &unused; };
+            bool joins = spec_.policy.is_shared;
+            size_t heads_below = critic >= 2 ? critic - 2 : 0;
+            backward(&layers[critic - 1], &gradient, below(critic - 1, 0));
+            std::vector<float> *to = !joins        ? below(layers.size() - 1, critic)
+                                     : critic >= 2 ? &layers[heads_below].delta
+                                                   : &unused;
+            backward(&layers.back(), &gradient, to);
+            for (size_t l = layers.size() - 1; !joins && l-- > critic;)
+                backward(&layers[l], &gradient, below(l, critic));
+            for (size_t l = critic - 1; l-- > 0;)
+                backward(&layers[l], &gradient, below(l, 0));
+        }
+        return gradient;
+    }
+
+    static double norm_of(const std::vector<float> &g) {
+        double sum = 0;
+        for (size_t tile = 0; tile < g.size(); tile += 256) {
+            double partial[16] = {0};
+            for (size_t i = tile; i < std::min(tile + 256, g.size()); i++)
+                partial[(i - tile) % 16] += static_cast<double>(g[i]) * static_cast<double>(g[i]);
+            for (int half = 8; half > 0; half /= 2) {
+                for (int k = 0; k < half; k++)
+                    partial[k] += partial[k + half];
+            }
+            sum += partial[0];
+        }
+        return std::sqrt(sum);
+    }
+
+    void learn(const KernPpoStep &step, uint32_t epoch, int32_t m) {
+        PpoMoments advantages = {};
+        std::vector<std::vector<float>> of_shard;
+        for (int32_t shard = 0; shard < spec_.shards; shard++) {
+            auto get = [](const RefPpoSample &s) { return s.advantage; };
+            advantages = ppo_moments_fold(advantages, moments(part(step, epoch, m, shard), get));
+        }
+        float per_sample = static_cast<float>(1.0 / advantages.count);
+        for (int32_t shard = 0; shard < spec_.shards; shard++) {
+            std::vector<size_t> which = part(step, epoch, m, shard);
+            std::vector<float> sum;
+            for (size_t at = 0; at < which.size(); at += 256) {
+                size_t count = std::min(which.size() - at, static_cast<size_t>(256));
+                std::vector<float> g = chunk(step, which.data() + at, count, advantages, per_sample);
+                for (size_t i = 0; at > 0 && i < g.size(); i++)
+                    g[i] = sum[i] + g[i];
+                sum = g;
+            }
+            of_shard.push_back(sum);
+        }
+        for (size_t apart = 1; apart < of_shard.size(); apart *= 2) {
+            for (size_t s = 0; s < of_shard.size(); s += 2 * apart) {
+                for (size_t i = 0; i < params.size(); i++)
+                    of_shard[s][i] = of_shard[s][i] + of_shard[s + apart][i];
+            }
+        }
+        descend(step, of_shard[0]);
+    }
+
+    void descend(const KernPpoStep &step, const std::vector<float> &gradient) {
+        report.grad_norm = norm_of(gradient);
+        adam_steps++;
+        double power1 = 1, power2 = 1; // the bits depend on the order of the products: by squaring
+        double base1 = static_cast<double>(step.beta1), base2 = static_cast<double>(step.beta2);
+        for (int64_t n = adam_steps; n > 0; n /= 2, base1 *= base1, base2 *= base2) {
+            if (n % 2 != 0) power1 *= base1, power2 *= base2;
+        }
+        PpoAdamStep adam = {};
+        adam.learning_rate = static_cast<float>(static_cast<double>(step.learning_rate) / (1 - power1));
+        adam.second_scale = static_cast<float>(1 / (1 - power2));
+        adam.beta1 = step.beta1, adam.beta2 = step.beta2, adam.epsilon = step.epsilon;
+        double limit = static_cast<double>(step.max_grad_norm);
+        bool is_limited = limit > 0 && report.grad_norm > limit;
+        adam.gradient_scale = is_limited ? static_cast<float>(limit / report.grad_norm) : 1.0f;
+        for (size_t i = 0; i < params.size(); i++) {
+            PpoAdam a = ppo_adam({params[i], first[i], second[i]}, gradient[i], adam);
+            params[i] = a.param, first[i] = a.first, second[i] = a.second;
+        }
+    }
+
+    // ---- statistics: of each env, folded in its shard, then the shards
+    template <class Get> PpoMoments fold(Get get) const {
+        PpoMoments all = {};
+        for (int32_t shard = 0; shard < spec_.shards; shard++) {
+            PpoMoments of_shard = {};
+            for (size_t env = 0; env < envs_.size() / index_of(spec_.shards); env++) {
+                std::vector<size_t> which;
+                size_t begin =
+                    (index_of(shard) * envs_.size() / index_of(spec_.shards) + env) * index_of(spec_.rollout);
+                for (size_t t = 0; t < index_of(spec_.rollout); t++)
+                    which.push_back(begin + t);
+                of_shard = ppo_moments_fold(of_shard, moments(which, get));
+            }
+            all = ppo_moments_fold(all, of_shard);
+        }
+        return all;
+    }
+
+    void take_statistics() {
+        for (size_t k = 0; k < index_of(spec_.sim.spec->obs); k++) {
+            obs_moments[k] = ppo_moments_fold(obs_moments[k], fold([k](const RefPpoSample &s) { return s.obs[k]; }));
+        }
+        return_moments = ppo_moments_fold(return_moments, fold([](const RefPpoSample &s) { return s.discounted; }));
+    }
+
+    KernPpoSpec spec_;
+    RefSim sim_;
+    std::vector<RefPpoEnv> envs_;
+    std::vector<RefPpoSample> samples_; // [env][step]
+    KernNormalizer normalizer_ = {};
+    float reward_scale_ = 1;
+};
+
+#endif

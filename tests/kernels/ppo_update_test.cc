@@ -1,0 +1,275 @@
+// PPO's updates on the CPU against a plain reference, bit for bit, in every way that this processor can compute them;
+// and whether they learn.
+#include "ppo_reference.h"
+
+#include <memory>
+
+namespace {
+
+struct Setting {
+    const char *sim;
+    std::vector<int32_t> hidden;
+    PolicyActivation activation;
+    bool shared;
+    int32_t envs, shards, rollout, minibatches, epochs;
+    bool normalize, clip_value;
+    int time_limit;        // 0: the simulator's own
+    const char *randomize; // NULL: none
+};
+
+KernPpoSpec make_spec(const Setting &s, uint64_t seed) {
+    KernPpoSpec spec = {};
+    kern_sim_default(&spec.sim, sim_spec_find(s.sim));
+    if (s.time_limit > 0) spec.sim.time_limit = s.time_limit;
+    if (s.randomize != nullptr) {
+        EXPECT_STATUS(kern_sim_randomize(&spec.sim, s.randomize));
+    }
+    EXPECT_STATUS(ppo_shape(&spec.policy, spec.sim.spec, s.hidden.data(), static_cast<int>(s.hidden.size()),
+                            s.activation, s.shared));
+    spec.seed = seed;
+    spec.envs = s.envs;
+    spec.shards = s.shards;
+    spec.rollout = s.rollout;
+    spec.minibatches = s.minibatches;
+    spec.normalize_obs = spec.normalize_reward = s.normalize;
+    spec.gamma = 0.97f;
+    spec.lambda = 0.9f;
+    return spec;
+}
+
+KernPpoStep make_step(const Setting &s, uint32_t update) {
+    KernPpoStep step = {};
+    step.update = update;
+    step.epochs = s.epochs;
+    step.learning_rate = 0.003f;
+    step.clip = 0.1f;
+    step.entropy_weight = 0.01f;
+    step.value_weight = 0.5f;
+    step.max_grad_norm = 0.5f;
+    step.clip_value = s.clip_value;
+    step.normalize_advantage = s.normalize;
+    step.beta1 = 0.9f, step.beta2 = 0.999f, step.epsilon = 1e-5f;
+    return step;
+}
+
+class Ppo {
+  public:
+    Ppo(const CpuWay &way, const KernPpoSpec &spec) : kernels_(way) {
+        EXPECT_EQ(kernels_.status(), STATUS_OK) << host_message();
+        EXPECT_STATUS(kernels_->ppo_open(kernels_.backend(), &spec, &ppo_));
+    }
+    Ppo(const Ppo &) = delete;
+    Ppo &operator=(const Ppo &) = delete;
+    ~Ppo() { kernels_->ppo_close(ppo_); }
+    Status write(const PpoState &s) { return kernels_->ppo_write(ppo_, &s.state); }
+    Status read(PpoState *s) { return kernels_->ppo_read(ppo_, &s->state); }
+    Status update(const KernPpoStep &step, KernPpoReport *report) { return kernels_->ppo_update(ppo_, &step, report); }
+
+  private:
+    CpuKernels kernels_;
+    KernPpo *ppo_ = nullptr;
+};
+
+// Initial parameters, the envs as they were opened.
+void begin(Ppo *ppo, const KernPpoSpec &spec, PpoState *state) {
+    ASSERT_STATUS(ppo->read(state));
+    ppo_init(&spec.policy, spec.seed, -0.5f, state->params.data());
+    ASSERT_STATUS(ppo->write(*state));
+}
+
+std::vector<Setting> settings() {
+    return {
+        // Envs per shard that are no multiple of the lanes; episodes that end and are cut off; two chunks in a part.
+        {"cartpole", {17, 33}, POLICY_TANH, false, 12, 4, 100, 1, 2, true, true, 25, nullptr},
+        {"pendulum", {64}, POLICY_RELU, true, 5, 1, 40, 8, 2, true, false, 16, "mass_kg=0.8:1.2"},
+        {"acrobot", {9}, POLICY_TANH, true, 20, 2, 12, 3, 2, false, true, 7, nullptr},
+        {"mountain_car_continuous", {}, POLICY_TANH, false, 16, 16, 6, 2, 3, true, false, 4, nullptr},
+        {"mountain_car", {80, 16}, POLICY_RELU, false, 2, 2, 32, 2, 1, false, false, 0, nullptr},
+    };
+}
+
+TEST(PpoUpdate, IsThePlainReferenceBitForBit) {
+    uint64_t seed = fresh_seed();
+    for (const Setting &s : settings()) {
+        KernPpoSpec spec = make_spec(s, seed);
+        RefPpo reference(spec);
+        reference.params.resize(index_of(spec.policy.params));
+        ppo_init(&spec.policy, spec.seed, -0.5f, reference.params.data());
+        reference.first = reference.second = std::vector<float>(reference.params.size(), 0.0f);
+        std::vector<std::string> expected;
+        std::vector<KernPpoReport> reports;
+        PpoState wanted(spec);
+        for (uint32_t update = 0; update < 2; update++) {
+            reference.update(make_step(s, update));
+            reference.store(&wanted);
+            expected.push_back(ppo_bytes(spec, wanted));
+            reports.push_back(reference.report);
+        }
+        for (const CpuWay &way : cpu_ways()) {
+            SCOPED_TRACE(std::string(s.sim) + ", " + way.text());
+            Ppo ppo(way, spec);
+            PpoState state(spec);
+            begin(&ppo, spec, &state);
+            for (uint32_t update = 0; update < 2; update++) {
+                KernPpoReport report;
+                ASSERT_STATUS(ppo.update(make_step(s, update), &report));
+                ASSERT_STATUS(ppo.read(&state));
+                ASSERT_TRUE(ppo_bytes(spec, state) == expected[update]) << "update " << update;
+                EXPECT_EQ(report.episodes, reports[update].episodes);
+                EXPECT_EQ(report.episode_steps, reports[update].episode_steps);
+                EXPECT_EQ(report.episode_return, reports[update].episode_return);
+                EXPECT_EQ(report.grad_norm, reports[update].grad_norm);
+            }
+        }
+    }
+}
+
+TEST(PpoUpdate, GoesOnFromAStateThatWasRead) {
+    uint64_t seed = fresh_seed();
+    for (const Setting &s : settings()) {
+        KernPpoSpec spec = make_spec(s, seed);
+        PpoState middle(spec), straight(spec), resumed(spec);
+        KernPpoReport report;
+        Ppo one(CpuWay{1, "auto", 0}, spec), other(CpuWay{2, "auto", 1}, spec);
+        begin(&one, spec, &middle);
+        ASSERT_STATUS(one.update(make_step(s, 0), &report));
+        ASSERT_STATUS(one.read(&middle));
+        ASSERT_STATUS(one.update(make_step(s, 1), &report));
+        ASSERT_STATUS(one.read(&straight));
+        ASSERT_STATUS(other.write(middle));
+        ASSERT_STATUS(other.update(make_step(s, 1), &report));
+        ASSERT_STATUS(other.read(&resumed));
+        EXPECT_TRUE(ppo_bytes(spec, straight) == ppo_bytes(spec, resumed)) << s.sim;
+    }
+}
+
+TEST(PpoUpdate, LearnsCartPole) {
+    Setting s = {"cartpole", {64, 64}, POLICY_TANH, false, 8, 8, 32, 1, 20, false, false, 0, nullptr};
+    KernPpoSpec spec = make_spec(s, 1);
+    spec.gamma = 0.98f, spec.lambda = 0.8f;
+    Ppo ppo(CpuWay{2, "auto", 0}, spec);
+    PpoState state(spec);
+    begin(&ppo, spec, &state);
+    const uint32_t updates = is_sanitized ? 100 : 390; // of 256 steps
+    double last = 0, episodes = 0;
+    for (uint32_t update = 0; update < updates; update++) {
+        float left = 1.0f - static_cast<float>(update) / static_cast<float>(updates);
+        KernPpoStep step = make_step(s, update);
+        step.learning_rate = 0.001f * left;
+        step.clip = 0.2f * left;
+        step.entropy_weight = 0.0f;
+        step.normalize_advantage = true;
+        KernPpoReport report;
+        ASSERT_STATUS(ppo.update(step, &report));
+        if (update == 0) {
+            EXPECT_LT(report.episode_return, 40.0 * static_cast<double>(report.episodes));
+        }
+        if (update < updates - 40) continue;
+        last += report.episode_return;
+        episodes += static_cast<double>(report.episodes);
+    }
+    ASSERT_GT(episodes, 0.0);
+    EXPECT_GE(last / episodes, is_sanitized ? 100.0 : 475.0);
+}
+
+TEST(PpoUpdate, StopsAtTheTargetKl) {
+    Setting s = settings()[0];
+    s.epochs = 30;
+    KernPpoSpec spec = make_spec(s, fresh_seed());
+    Ppo ppo(CpuWay{1, "auto", 0}, spec);
+    PpoState state(spec);
+    begin(&ppo, spec, &state);
+    KernPpoStep step = make_step(s, 0);
+    step.target_kl = 1e-4f;
+    KernPpoReport report;
+    ASSERT_STATUS(ppo.update(step, &report));
+    EXPECT_LT(report.epochs, 30);
+    EXPECT_GT(report.kl, 1e-4);
+    ASSERT_STATUS(ppo.read(&state));
+    EXPECT_EQ(state.state.adam_steps, report.epochs * s.minibatches);
+}
+
+TEST(PpoUpdate, NamesWhatIsNotFinite) {
+    Setting s = settings()[1];
+    KernPpoSpec spec = make_spec(s, fresh_seed());
+    PpoState state(spec);
+    KernPpoReport report;
+    {
+        Ppo ppo(CpuWay{2, "auto", 0}, spec);
+        begin(&ppo, spec, &state);
+        KernPpoStep step = make_step(s, 7);
+        step.value_weight = 3e38f; // the critic's gradient overflows, and so does what comes before it
+        EXPECT_EQ(ppo.update(step, &report), STATUS_NUMERIC);
+        std::string message = host_message();
+        EXPECT_NE(message.find("pendulum: update 7, epoch 0, minibatch 0: the gradient of actor layer 1 weights"),
+                  std::string::npos)
+            << message;
+    }
+    Ppo ppo(CpuWay{2, "auto", 0}, spec);
+    begin(&ppo, spec, &state);
+    float bad = std::nanf("");
+    std::memcpy(&state.envs[index_of(3 * ppo_env_words(&spec))], &bad, 4); // env 3's first field
+    ASSERT_STATUS(ppo.write(state));
+    EXPECT_EQ(ppo.update(make_step(s, 2), &report), STATUS_NUMERIC);
+    EXPECT_STREQ(host_message(), "pendulum: update 2, env 3, step 0: theta_rad is NaN or infinite");
+}
+
+TEST(PpoUpdate, RefusesCountsThatDoNotDivide) {
+    CpuKernels kernels(CpuWay{1, "auto", 0});
+    for (int which = 0; which < 4; which++) {
+        Setting s = settings()[0];
+        if (which == 0) s.shards = 3;
+        if (which == 1) s.envs = 13;
+        if (which == 2) s.minibatches = 7;
+        if (which == 3) s.rollout = 0;
+        KernPpoSpec spec = make_spec(s, 1);
+        KernPpo *ppo = nullptr;
+        EXPECT_EQ(kernels->ppo_open(kernels.backend(), &spec, &ppo), STATUS_USAGE) << which;
+    }
+}
+
+// The frozen actor: es_evaluate() with the actor's shape acts by the means.
+TEST(PpoActor, IsEvaluatedByItsMeans) {
+    uint64_t seed = fresh_seed();
+    for (const Setting &s : settings()) {
+        KernPpoSpec spec = make_spec(s, seed);
+        KernEsSpec es_spec = {spec.sim, spec.policy.actor, seed, 2, 3, true};
+        std::vector<float> params(index_of(spec.policy.params)), zeros(params.size());
+        ppo_init(&spec.policy, seed, 0.0f, params.data());
+        for (float &x : params)
+            x *= 20.0f; // means beyond the bounds, too
+        KernNormalizer normalizer = {};
+        for (float &scale : normalizer.scale)
+            scale = 1.0f;
+        CpuKernels kernels(CpuWay{1, "auto", 0});
+        KernEs *es = nullptr;
+        ASSERT_STATUS(kernels->es_open(kernels.backend(), &es_spec, &es));
+        ASSERT_STATUS(kernels->es_write(es, params.data(), zeros.data(), zeros.data()));
+        KernEsJob job = {SIM_RNG_EVALUATE, 0, 0.0f, 0, 1, 3};
+        KernEpisode episodes[3];
+        EXPECT_STATUS(kernels->es_evaluate(es, &job, &normalizer, episodes, nullptr));
+        kernels->es_close(es);
+        for (uint32_t i = 0; i < 3; i++) {
+            SimRng rng = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), 0, i, 0, SIM_RNG_EVALUATE};
+            RefEpisode ref = ref_episode(spec.sim, spec.policy.actor, params.data(), normalizer, rng);
+            EXPECT_EQ(episodes[i].length, ref.result.length) << s.sim;
+            EXPECT_TRUE(same_bits(episodes[i].episode_return, ref.result.episode_return)) << s.sim;
+        }
+    }
+}
+
+TEST(PpoKernels, LeaveTheVectorRegistersClean) {
+    Setting s = settings()[0];
+    for (const char *isa : {"v3", "v4"}) {
+        if (!has_isa(isa) || upper_halves_in_use() < 0) continue;
+        KernPpoSpec spec = make_spec(s, 1);
+        Ppo ppo(CpuWay{1, isa, 0}, spec);
+        PpoState state(spec);
+        begin(&ppo, spec, &state);
+        KernPpoReport report;
+        ASSERT_STATUS(ppo.update(make_step(s, 0), &report));
+        EXPECT_EQ(upper_halves_in_use(), 0) << isa;
+    }
+}
+
+} // namespace
