@@ -2,15 +2,15 @@
 # The command line's tests with injected faults, ROUNDS (10) times over, each time at other random moments.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-export ESRUN=${ESRUN:-build/bin/esrun} PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1
 rounds=${ROUNDS:-10}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 for ((round = 1; round <= rounds; round++)); do
-    for name in usage resume; do
-        if ! python3 "tests/es/cli_${name}_test.py" >"$log" 2>&1; then
+    for script in tests/{es,ppo}/cli_{usage,resume}_test.py; do
+        if ! python3 "$script" >"$log" 2>&1; then
             cat "$log"
-            echo "faults: round $round of cli_${name}_test.py failed"
+            echo "faults: round $round of $script failed"
             exit 1
         fi
     done

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""learning.sh's work: every simulator with esrun's defaults, several seeds, and how long until it has learned.
+"""learning.sh's work: every simulator with each trainer's defaults, several seeds, and how long until it has learned.
 
-train_s is the time in generations and tests until the target was held on unused seeds; wall_s is the whole call,
+train_s is the time in generations or updates, and tests, until the target was held on unused seeds; wall_s is the whole call,
 from start to result. The claim: both medians are below LIMIT_S, and the median return of the final test, on other
 unused seeds, reaches the target.
 """
@@ -14,16 +14,17 @@ import sys
 import tempfile
 import time
 
-ESRUN = os.path.abspath(os.environ.get("ESRUN", "build/bin/esrun"))
+TOOLS = os.environ.get("TOOLS", "esrun pporun").split()
 SEEDS = int(os.environ.get("SEEDS", "10"))
 THREADS = int(os.environ.get("THREADS", "2"))
 SIMULATORS = os.environ.get("SIMULATORS", "cartpole acrobot mountain_car mountain_car_continuous pendulum").split()
 LIMIT_S = 60.0
 
 
-def train(env, seed, folder):
+def train(tool, env, seed, folder):
     start_s = time.monotonic()
-    call = [ESRUN, env, f"--seed={seed}", f"--threads={THREADS}", "--device=cpu", "--json", "--quiet",
+    program = os.path.abspath(os.environ.get(tool.upper(), f"build/bin/{tool}"))
+    call = [program, env, f"--seed={seed}", f"--threads={THREADS}", "--device=cpu", "--json", "--quiet",
             f"--out={folder}/{env}-{seed}"]  # fmt: skip
     done = subprocess.run(call, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -31,24 +32,30 @@ def train(env, seed, folder):
     return {**json.loads(done.stdout), "wall_s": time.monotonic() - start_s}
 
 
-def main():
+def learn(tool):
+    """Trains every simulator; the names of those that did not learn."""
     failed = []
-    print(f"esrun's defaults, {SEEDS} seeds, {THREADS} threads; medians (largest)")
-    print(f"{'simulator':<26}{'train_s':>18}{'wall_s':>18}{'generations':>14}{'return':>10}{'target':>8}  held")
+    print(f"{tool}'s defaults, {SEEDS} seeds, {THREADS} threads; medians (largest)")
+    print(f"{'simulator':<26}{'train_s':>18}{'wall_s':>18}{'env steps':>14}{'return':>10}{'target':>8}  held")
     for env in SIMULATORS:
         with tempfile.TemporaryDirectory(prefix="shoal-learning-") as folder:
-            results = [train(env, seed, folder) for seed in range(1, SEEDS + 1)]
+            results = [train(tool, env, seed, folder) for seed in range(1, SEEDS + 1)]
         median = {name: statistics.median(r[name] for r in results)
-                  for name in ["train_s", "wall_s", "generations", "test_return_mean"]}  # fmt: skip
+                  for name in ["train_s", "wall_s", "env_steps", "test_return_mean"]}  # fmt: skip
         held = [r["outcome"] == "target held" for r in results]
         times = "".join(f"{median[n]:>10.2f} ({max(r[n] for r in results):5.1f})" for n in ["train_s", "wall_s"])
         target = results[0]["target_return"]
-        print(f"{env:<26}{times}{median['generations']:>14g}{median['test_return_mean']:>10.1f}{target:>8g}"
+        print(f"{env:<26}{times}{median['env_steps']:>14.0f}{median['test_return_mean']:>10.1f}{target:>8g}"
               f"  {sum(held)}/{SEEDS}", flush=True)  # fmt: skip
         # A seed that never held its target has no time to it: half of them may not.
         learned = 2 * sum(held) > SEEDS and median["test_return_mean"] >= target
         if not learned or max(median["train_s"], median["wall_s"]) >= LIMIT_S:
-            failed.append(env)
+            failed.append(f"{tool} {env}")
+    return failed
+
+
+def main():
+    failed = [name for tool in TOOLS for name in learn(tool)]
     if failed:
         print(f"not learned within {LIMIT_S:g} s: {', '.join(failed)}")
     return 1 if failed else 0
