@@ -75,7 +75,7 @@ static void act_discrete(const Rollout *w) {
     RowNoise noise;
     draw_noise(w, 0, 1, &noise);
     for (int r = 0; r < w->rows; r++) {
-        float prob[POLICY_OUTPUTS_MAX], log_prob[POLICY_OUTPUTS_MAX];
+        float prob[POLICY_OUTPUTS_MAX], log_prob[POLICY_OUTPUTS_MAX] = {0.0f};
         (void)ppo_categorical(w->scratch->output[ppo->net.actor_head] + r * 16, ppo->net.actions, prob, log_prob);
         int32_t action = ppo_categorical_draw(prob, ppo->net.actions, noise.uniform[r]);
         int64_t at = sample_at(w, r, w->step);
