@@ -23,6 +23,8 @@ static HostRunState run_state(const Ppo *ppo, char line[POLICY_LINE_MAX]) {
     };
 }
 
+static size_t env_words(const Ppo *ppo) { return (size_t)ppo->spec.envs * (size_t)ppo_env_words(&ppo->spec); }
+
 // The state's scalars, as they stand in the file.
 typedef struct PpoScalars {
     int64_t progress[3]; // update, env_steps, Adam's steps
@@ -87,33 +89,42 @@ static Status read_tensors(Ppo *loaded, PpoScalars *scalars, const HostCheckpoin
     return STATUS_OK;
 }
 
-static Status load_from(Ppo *ppo, const HostCheckpoint *file, const char *path) {
+// Takes over what was loaded, with the arrays' content copied into its own.
+static void take_over(Ppo *ppo, const Ppo *loaded) {
     size_t params = (size_t)ppo->spec.policy.params;
-    size_t words = (size_t)ppo->spec.envs * (size_t)ppo_env_words(&ppo->spec);
-    float *vectors = calloc(3 * params, sizeof *vectors);
-    uint32_t *envs = calloc(words, sizeof *envs);
+    KernPpoState own = ppo->state;
+    memcpy(own.params, loaded->state.params, params * sizeof *own.params);
+    memcpy(own.first, loaded->state.first, params * sizeof *own.first);
+    memcpy(own.second, loaded->state.second, params * sizeof *own.second);
+    memcpy(own.envs, loaded->state.envs, env_words(ppo) * sizeof *own.envs);
+    *ppo = *loaded;
+    ppo->state.params = own.params;
+    ppo->state.first = own.first;
+    ppo->state.second = own.second;
+    ppo->state.envs = own.envs;
+}
+
+// vectors: [3 params], envs: [env_words], memory for what the file holds.
+static Status load_into(Ppo *ppo, const HostCheckpoint *file, const char *path, float *vectors, uint32_t *envs) {
+    int32_t params = ppo->spec.policy.params;
     Ppo loaded = *ppo;
     loaded.state.params = vectors;
     loaded.state.first = vectors + params;
     loaded.state.second = vectors + 2 * params;
     loaded.state.envs = envs;
     PpoScalars scalars = {0};
-    Status status = vectors != NULL && envs != NULL ? read_tensors(&loaded, &scalars, file, path)
-                                                    : host_fail(STATUS_MEMORY, "no memory for the state in %s", path);
     // What can fail comes first.
-    if (status == STATUS_OK) status = ppo->backend->ops->ppo_write(ppo->kern, &loaded.state);
-    if (status == STATUS_OK) {
-        KernPpoState own = ppo->state;
-        memcpy(own.params, vectors, params * sizeof *vectors);
-        memcpy(own.first, vectors + params, params * sizeof *vectors);
-        memcpy(own.second, vectors + 2 * params, params * sizeof *vectors);
-        memcpy(own.envs, envs, words * sizeof *envs);
-        *ppo = loaded;
-        ppo->state.params = own.params;
-        ppo->state.first = own.first;
-        ppo->state.second = own.second;
-        ppo->state.envs = own.envs;
-    }
+    TRY(read_tensors(&loaded, &scalars, file, path));
+    TRY(ppo->backend->ops->ppo_write(ppo->kern, &loaded.state));
+    take_over(ppo, &loaded);
+    return STATUS_OK;
+}
+
+static Status load_from(Ppo *ppo, const HostCheckpoint *file, const char *path) {
+    float *vectors = calloc(3 * (size_t)ppo->spec.policy.params, sizeof *vectors);
+    uint32_t *envs = calloc(env_words(ppo), sizeof *envs);
+    Status status = vectors != NULL && envs != NULL ? load_into(ppo, file, path, vectors, envs)
+                                                    : host_fail(STATUS_MEMORY, "no memory for the state in %s", path);
     free(vectors);
     free(envs);
     return status;
