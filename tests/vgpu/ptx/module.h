@@ -60,6 +60,7 @@ struct Instruction {
     std::vector<int> targets;        // indices in Function::code
     int line = 0;                    // in the PTX text, from 1
     int file = 0, file_line = 0;     // of the last .loc, in Module::files; 0: none
+    uint64_t used_bytes = ~uint64_t{0};    // of what it loads: .pragma "used_bytes_mask 15" before it
     std::string text;                // as written, for messages
 };
 
