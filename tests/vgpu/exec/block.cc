@@ -11,7 +11,8 @@ namespace vgpu {
 namespace {
 
 constexpr uint64_t WARP_SLICE = 1000000;  // thread-instructions that a warp takes in one go
-constexpr uint64_t BLOCK_SLICE = 8000000; // and a block, before another one may go on
+constexpr uint64_t BLOCK_SLICE = 8000000; // and a block, before it is asked whether it changes anything
+constexpr int SLICES_MOST = 20;           // of a block, before another one may go on
 constexpr uint64_t CALL_STACK = 16384;    // local bytes of a thread for the functions that a kernel calls
 constexpr uint8_t POISON = 0xcd;          // in memory that nothing was written to
 
@@ -29,7 +30,8 @@ void set_barrier_result(const Instr &in, uint8_t *registers, Mask lanes, uint32_
     if (!form.has("red")) return;
     if (form.has("popc")) {
         auto *d = reinterpret_cast<uint32_t *>(registers + in.at[0]);
-        for (Mask left = lanes; left != 0; left &= left - 1) d[__builtin_ctz(left)] = votes;
+        for (Mask left = lanes; left != 0; left &= left - 1)
+            d[__builtin_ctz(left)] = votes;
         return;
     }
     bool result = form.has("and") ? votes == voters : votes != 0;
@@ -44,7 +46,7 @@ std::string instruction_text(const Instr &in) {
 } // namespace
 
 Block::Block(const LaunchState &launch) : launch_(launch) {
-    const Code &code = *launch.kernel->code;
+    const Code &code = *launch.code;
     uint64_t threads = launch.config.block.count();
     dynamic_shared_at_ = (code.static_shared_bytes + 15) / 16 * 16;
     shared_bytes_ = dynamic_shared_at_ + launch.config.dynamic_shared_bytes;
@@ -65,47 +67,65 @@ Block::Block(const LaunchState &launch) : launch_(launch) {
 void Block::start(uint64_t index) {
     index_ = index;
     position_ = position_in(launch_.config.grid, index);
-    random_ = shuffle_seed() == 0 ? 0 : (shuffle_seed() * 0x9e3779b97f4a7c15ull ^ (index + 1) * 0xd1342543de82ef95ull) | 1;
+    random_ =
+        shuffle_seed() == 0 ? 0 : (shuffle_seed() * 0x9e3779b97f4a7c15ull ^ (index + 1) * 0xd1342543de82ef95ull) | 1;
     std::fill(shared_.begin(), shared_.end(), POISON);
     std::fill(local_.begin(), local_.end(), POISON);
     std::fill(shared_shadow_.begin(), shared_shadow_.end(), uint8_t{0});
     std::fill(local_shadow_.begin(), local_shadow_.end(), uint8_t{0});
-    for (Barrier &barrier : barriers_) barrier = {};
-    for (auto &warp : warps_) warp->start();
+    for (Barrier &barrier : barriers_)
+        barrier = {};
+    races_.start();
+    for (auto &warp : warps_)
+        warp->start();
 }
 
 bool Block::run() {
-    uint64_t begun = executed();
-    for (;;) {
-        bool progressed = false, yielded = true, done = true;
-        size_t count = warps_.size(), first = size_t(shuffled() >> 8) % count;
-        for (size_t i = 0; i < count; i++) {
-            Warp &warp = *warps_[(first + i) % count];
-            if (warp.is_ready()) {
-                try {
-                    warp.run(turn(WARP_SLICE));
-                } catch (const Trap &trap) {
-                    fail(warp, trap);
-                }
-                progressed = true;
-                yielded = yielded && warp.has_yielded();
-            }
-            done = done && warp.has_exited();
-        }
-        if (done) return true;
-        if (!progressed) check_progress();
+    uint64_t slice_end = executed() + BLOCK_SLICE;
+    int slices = 0;
+    while (launch_.fault.load(std::memory_order_relaxed) == Fault::none) {
+        Round round = run_warps();
+        if (round.has_exited) return true;
+        if (!round.has_progressed) check_progress();
         uint64_t total = executed();
         if ((checks_enabled() & CHECK_LOOPS) != 0 && total > block_budget()) {
             fail_whole(Fault::timeout, "endless loop: a block took more than " + std::to_string(block_budget()) +
                                            " instructions (VGPU_BUDGET)");
         }
-        if (yielded || total - begun > BLOCK_SLICE) return false;
+        if (round.has_yielded) return false;
+        if (total < slice_end) continue;
+        if (!has_changed_ || ++slices == SLICES_MOST) return false;
+        has_changed_ = false;
+        slice_end = total + BLOCK_SLICE;
     }
+    return true;
+}
+
+Block::Round Block::run_warps() {
+    Round round;
+    size_t count = warps_.size(), first = size_t(shuffled() >> 8) % count;
+    for (size_t i = 0; i < count; i++) {
+        Warp &warp = *warps_[(first + i) % count];
+        if (warp.is_ready()) {
+            try {
+                warp.run(turn(WARP_SLICE));
+            } catch (const Trap &trap) {
+                fail(warp, trap);
+            } catch (const ptx::Error &problem) { // in a function that was called for the first time
+                fail(warp, {Fault::illegal_instruction, problem.what(), __builtin_ctz(warp.running_lanes())});
+            }
+            round.has_progressed = true;
+            round.has_yielded = round.has_yielded && warp.has_yielded();
+        }
+        round.has_exited = round.has_exited && warp.has_exited();
+    }
+    return round;
 }
 
 uint64_t Block::executed() const {
     uint64_t total = 0;
-    for (const auto &warp : warps_) total += warp->executed();
+    for (const auto &warp : warps_)
+        total += warp->executed();
     return total;
 }
 
@@ -186,6 +206,7 @@ bool Block::complete(int barrier) {
 
 void Block::release(int barrier) {
     if (barriers_[barrier].is_aligned && (checks_enabled() & CHECK_BARRIERS) != 0) check_reconverged(barrier);
+    races_.block_barrier();
     Barrier at = barriers_[barrier];
     barriers_[barrier] = {};
     for (auto &warp : warps_) {
@@ -246,14 +267,16 @@ void Block::fail(const Warp &warp, const Trap &trap) {
     const Instr &in = warp.current();
     const ptx::Instruction &source = *in.form->source;
     Dim3 thread = position_in(config().block, uint64_t(warp.thread(trap.lane)));
-    std::string text = "vgpu: ERROR: " + trap.what + "\nvgpu:   in kernel " + demangle(kernel().info.name) + ", block " +
-                       place_text(position_) + ", thread " + place_text(thread) + ", " + instruction_text(in) + "\n";
+    std::string text = "vgpu: ERROR: " + trap.what + "\nvgpu:   in kernel " + demangle(kernel().info.name) +
+                       ", block " + place_text(position_) + ", thread " + place_text(thread) + ", " +
+                       instruction_text(in) + "\n";
     const auto &files = warp.frame().code->module->source->files;
     if (source.file > 0 && source.file < int(files.size())) {
         text += "vgpu:   at " + files[size_t(source.file)] + ":" + std::to_string(source.file_line) + "\n";
     }
-    if (warp.frame().caller != nullptr) text += "vgpu:   in function " + demangle(warp.frame().code->source->name) + "\n";
-    report(text);
+    if (warp.frame().caller != nullptr)
+        text += "vgpu:   in function " + demangle(warp.frame().code->source->name) + "\n";
+    report_once(text);
     throw trap.fault;
 }
 
@@ -264,14 +287,19 @@ void Block::fail_whole(Fault fault, const std::string &what) {
         for (const Group &group : warp->groups()) {
             uint32_t pc = group.wait == Wait::barrier ? group.pc - 1 : group.pc;
             Dim3 thread = position_in(config().block, uint64_t(warp->thread(__builtin_ctz(group.mask))));
-            text += "vgpu:   in kernel " + demangle(kernel().info.name) + ", block " + place_text(position_) + ", thread " +
-                    place_text(thread) + ", " + instruction_text(group.frame->code->instrs[pc]) + "\n";
-            report(text + waiting_threads());
+            text += "vgpu:   in kernel " + demangle(kernel().info.name) + ", block " + place_text(position_) +
+                    ", thread " + place_text(thread) + ", " + instruction_text(group.frame->code->instrs[pc]) + "\n";
+            report_once(text + waiting_threads());
             throw fault;
         }
     }
-    report(text);
+    report_once(text);
     throw fault;
+}
+
+// Of several blocks of a launch that fail, the first is told.
+void Block::report_once(const std::string &text) const {
+    if (!launch_.is_reported.exchange(true)) report(text);
 }
 
 // "vgpu:   32 threads wait at PTX line 12: bar.sync 0" for each place.
@@ -285,7 +313,8 @@ std::string Block::waiting_threads() const {
         }
     }
     std::string text;
-    for (const auto &[place, threads] : at) text += "vgpu:   " + std::to_string(threads) + " threads" + place + "\n";
+    for (const auto &[place, threads] : at)
+        text += "vgpu:   " + std::to_string(threads) + " threads" + place + "\n";
     return text;
 }
 

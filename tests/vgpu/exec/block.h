@@ -2,11 +2,13 @@
 #ifndef SHOAL_TESTS_VGPU_EXEC_BLOCK_H
 #define SHOAL_TESTS_VGPU_EXEC_BLOCK_H
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/vgpu/exec/memory.h"
+#include "tests/vgpu/exec/races.h"
 #include "tests/vgpu/exec/warp.h"
 
 namespace vgpu {
@@ -16,9 +18,12 @@ constexpr int BARRIERS = 16;
 // What all blocks of a launch share.
 struct LaunchState {
     const Kernel *kernel = nullptr;
+    const Code *code = nullptr;
     LaunchConfig config;
     std::vector<uint8_t> parameters;
     uint64_t number = 0; // counted over the process's life
+    std::atomic<Fault> fault{Fault::none};
+    mutable std::atomic<bool> is_reported{false};
 };
 
 class Block {
@@ -27,10 +32,13 @@ class Block {
 
     // Makes it the block number `index` of the grid, with nothing executed yet.
     void start(uint64_t index);
-    // Executes for a while; true: all its threads have exited. Throws Fault after a report.
+    // Executes until all its threads have exited: true; or until it only waits for other blocks, or others should have
+    // their turn: false. Throws Fault after a report.
     bool run();
 
     const Kernel &kernel() const { return *launch_.kernel; }
+    const Code &code() const { return *launch_.code; }
+    Races &races() { return races_; }
     const LaunchConfig &config() const { return launch_.config; }
     const Dim3 &position() const { return position_; }
     uint64_t index() const { return index_; }
@@ -38,6 +46,8 @@ class Block {
     uint64_t processor() const;
     uint64_t processors() const;
     uint64_t executed() const;
+    // Memory was changed: the block does not merely wait.
+    void note_change() { has_changed_ = true; }
 
     // ---- memory ----
     uint8_t *shared() { return shared_.data(); }
@@ -60,9 +70,9 @@ class Block {
     bool is_aligned(const Frame &frame, uint32_t pc) const;
 
     // ---- shuffling (VGPU_SEED) ----
-    uint64_t shuffled();               // random bits, 0: nothing is shuffled
-    Mask split(Mask lanes);            // those that go ahead
-    uint64_t turn(uint64_t most);      // how long a turn is
+    uint64_t shuffled();          // random bits, 0: nothing is shuffled
+    Mask split(Mask lanes);       // those that go ahead
+    uint64_t turn(uint64_t most); // how long a turn is
 
   private:
     struct Barrier {
@@ -72,6 +82,12 @@ class Block {
         bool is_aligned = false;
     };
 
+    struct Round {
+        bool has_progressed = false, has_yielded = true, has_exited = true;
+    };
+
+    Round run_warps();
+    void report_once(const std::string &text) const;
     bool complete(int barrier);
     void release(int barrier);
     void check_reconverged(int barrier);
@@ -90,6 +106,8 @@ class Block {
     static constexpr int REACHES = 64;
     Reach reaches_[REACHES];
     uint64_t reaches_epoch_ = 0;
+    bool has_changed_ = false;
+    Races races_{*this};
 };
 
 } // namespace vgpu

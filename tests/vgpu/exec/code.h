@@ -3,7 +3,9 @@
 #define SHOAL_TESTS_VGPU_EXEC_CODE_H
 
 #include <deque>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -63,23 +65,29 @@ struct Code {
     uint64_t local_bytes = 0;               // of a frame, with parameters and results
     uint64_t results_at = 0;                // in it; parameters are at 0
     std::vector<uint64_t> variable_offsets; // by index in source->variables: in local or in shared memory
+    std::map<int, uint64_t> shared_offsets; // of the module's shared variables that it may use, by their index
     uint64_t static_shared_bytes = 0;
 };
 
 struct Kernel {
     Module *module = nullptr;
-    const Code *code = nullptr;
+    int function = 0; // index in the module's functions
     KernelInfo info;
 };
 
 struct Module {
     int device = 0;
     std::unique_ptr<ptx::Module> source;
-    std::vector<std::unique_ptr<Code>> codes; // by index in source->functions; null: not defined
     std::vector<std::unique_ptr<Kernel>> kernels;
-    std::vector<uint64_t> variables;  // addresses by index in source->variables; shared ones: offsets
-    uint64_t static_shared_bytes = 0; // of the module's own shared variables
+    std::vector<uint64_t> variables; // addresses, by index in source->variables; 0: shared or defined elsewhere
     bool has_calls = false;
+
+    // The decoded function, which is decoded when it is asked for first; null: it has no body. Throws ptx::Error.
+    const Code *code(size_t function);
+
+  private:
+    std::mutex mutex_;
+    std::map<size_t, std::unique_ptr<Code>> codes_;
 };
 
 // Decodes a function of the module, whose variables have been placed. Throws ptx::Error.

@@ -132,7 +132,7 @@ AddressSpace &space() {
     return *instance;
 }
 
-bool is_on_device(MemoryKind kind) { return kind == MemoryKind::device || kind == MemoryKind::module; }
+bool is_on_device(MemoryKind kind) { return kind != MemoryKind::pinned && kind != MemoryKind::managed; }
 
 // With the mutex held: the last allocation that begins at or before the address; nullptr: none.
 const Allocation *at_or_before(uint64_t address) {

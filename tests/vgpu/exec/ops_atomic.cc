@@ -6,13 +6,19 @@
 #include <type_traits>
 
 #include "tests/vgpu/exec/block.h"
-#include "tests/vgpu/exec/half.h"
 #include "tests/vgpu/exec/ops.h"
 
 namespace vgpu::VGPU_ISA {
 namespace {
 
 using ptx::Type;
+
+template <class To, class From> To as(From from) {
+    To to;
+    static_assert(sizeof to == sizeof from);
+    memcpy(&to, &from, sizeof to);
+    return to;
+}
 
 // ---- operations: the new value from the old one and the operands ---------------------------------------------------
 
@@ -55,16 +61,22 @@ struct CompareAndSwap {
 
 // f32 addition on memory flushes subnormals in global memory on some devices; the virtual one keeps them.
 struct AddF16 {
-    static uint16_t run(uint16_t old, uint16_t b, uint16_t) { return half::from_float(half::to_float(old) + half::to_float(b)); }
+    static uint16_t run(uint16_t old, uint16_t b, uint16_t) {
+        return as<uint16_t>(_Float16(float(as<_Float16>(old)) + float(as<_Float16>(b))));
+    }
 };
 struct AddBf16 {
+    static float wide(uint16_t a) { return as<float>(uint32_t{a} << 16); }
     static uint16_t run(uint16_t old, uint16_t b, uint16_t) {
-        return half::bf16_from_float(half::bf16_to_float(old) + half::bf16_to_float(b));
+        float sum = wide(old) + wide(b);
+        uint32_t bits = as<uint32_t>(sum);
+        return std::isnan(sum) ? uint16_t{0x7fff} : uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
     }
 };
 template <class One> struct Pair {
     static uint32_t run(uint32_t old, uint32_t b, uint32_t) {
-        uint32_t low = One::run(uint16_t(old), uint16_t(b), 0), high = One::run(uint16_t(old >> 16), uint16_t(b >> 16), 0);
+        uint32_t low = One::run(uint16_t(old), uint16_t(b), 0),
+                 high = One::run(uint16_t(old >> 16), uint16_t(b >> 16), 0);
         return high << 16 | low;
     }
 };
@@ -72,30 +84,21 @@ template <class One> struct Pair {
 // ---- memory --------------------------------------------------------------------------------------------------------
 
 template <size_t bytes> struct Bits;
-template <> struct Bits<2> {
-    using type = uint16_t;
-};
-template <> struct Bits<4> {
-    using type = uint32_t;
-};
-template <> struct Bits<8> {
-    using type = uint64_t;
-};
+template <> struct Bits<2> { using type = uint16_t; };
+template <> struct Bits<4> { using type = uint32_t; };
+template <> struct Bits<8> { using type = uint64_t; };
 
-template <class To, class From> To as(From from) {
-    To to;
-    static_assert(sizeof to == sizeof from);
-    memcpy(&to, &from, sizeof to);
-    return to;
-}
-
-template <class Op, class T> T update(uint8_t *where, T b, T c) {
+// Applies the operation; `changed` is set if the memory is another than before.
+template <class Op, class T> T update(uint8_t *where, T b, T c, bool *changed) {
     using B = typename Bits<sizeof(T)>::type;
     B *at = reinterpret_cast<B *>(where);
     B old = __atomic_load_n(at, __ATOMIC_SEQ_CST);
     for (;;) {
         B next = as<B>(Op::run(as<T>(old), b, c));
-        if (__atomic_compare_exchange_n(at, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return as<T>(old);
+        if (__atomic_compare_exchange_n(at, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+            *changed = *changed || next != old;
+            return as<T>(old);
+        }
     }
 }
 
@@ -105,22 +108,27 @@ using Locate = void (Warp::*)(const Instr &, int, Mask, uint32_t, Access, uint8_
 template <class Op, class T, Locate locate, int address> void atomic(Warp &warp, const Instr &in, Mask active) {
     uint8_t *where[LANES];
     (warp.*locate)(in, address, active, sizeof(T), Access::atomic, where);
-    const T *b = warp.lanes<T>(in.at[address + 1]), *c = warp.lanes<T>(in.at[in.count > address + 2 ? address + 2 : address + 1]);
+    const T *b = warp.lanes<T>(in.at[address + 1]),
+            *c = warp.lanes<T>(in.at[in.count > address + 2 ? address + 2 : address + 1]);
     T old[LANES];
+    bool changed = false;
     int first = int(warp.block().shuffled() % LANES);
     for (int i = 0; i < LANES; i++) {
         int l = (first + i) % LANES;
-        if (active >> l & 1) old[l] = update<Op, T>(where[l], b[l], c[l]);
+        if (active >> l & 1) old[l] = update<Op, T>(where[l], b[l], c[l], &changed);
     }
+    if (changed) warp.block().note_change();
     if constexpr (address == 1) {
         T *d = warp.lanes<T>(in.at[0]);
-        for (Mask left = active; left != 0; left &= left - 1) d[__builtin_ctz(left)] = old[__builtin_ctz(left)];
+        for (Mask left = active; left != 0; left &= left - 1)
+            d[__builtin_ctz(left)] = old[__builtin_ctz(left)];
     }
 }
 
 // Vectors of adds: atom.global.v2.f32.add; each element is atomic by itself.
 template <class Op, class T, Locate locate, int address> void atomic_vector(Warp &warp, const Instr &in, Mask active) {
     uint8_t *where[LANES];
+    bool changed = false;
     int n = in.vector, first_address = address == 0 ? 0 : n;
     (warp.*locate)(in, first_address, active, uint32_t(sizeof(T)) * in.vector, Access::atomic, where);
     for (int e = 0; e < n; e++) {
@@ -128,31 +136,33 @@ template <class Op, class T, Locate locate, int address> void atomic_vector(Warp
         T *d = warp.lanes<T>(in.at[e]);
         for (Mask left = active; left != 0; left &= left - 1) {
             int l = __builtin_ctz(left);
-            T old = update<Op, T>(where[l] + sizeof(T) * size_t(e), b[l], b[l]);
+            T old = update<Op, T>(where[l] + sizeof(T) * size_t(e), b[l], b[l], &changed);
             if constexpr (address != 0) d[l] = old;
         }
     }
+    if (changed) warp.block().note_change();
 }
 
-struct Wide {
+struct Quad {
     uint64_t low, high;
-    bool operator==(const Wide &other) const { return low == other.low && high == other.high; }
+    bool operator==(const Quad &other) const { return low == other.low && high == other.high; }
 };
 
 // 128 bits: exch and cas only. One lock for all, since the host has no such atomic operation everywhere.
 template <bool is_cas, Locate locate> void atomic_wide(Warp &warp, const Instr &in, Mask active) {
     static std::mutex mutex;
     uint8_t *where[LANES];
-    (warp.*locate)(in, 1, active, sizeof(Wide), Access::atomic, where);
-    const Wide *b = warp.lanes<Wide>(in.at[2]), *c = warp.lanes<Wide>(in.at[is_cas ? 3 : 2]);
-    Wide *d = warp.lanes<Wide>(in.at[0]);
+    (warp.*locate)(in, 1, active, sizeof(Quad), Access::atomic, where);
+    const Quad *b = warp.lanes<Quad>(in.at[2]), *c = warp.lanes<Quad>(in.at[is_cas ? 3 : 2]);
+    Quad *d = warp.lanes<Quad>(in.at[0]);
     for (Mask left = active; left != 0; left &= left - 1) {
         int l = __builtin_ctz(left);
         std::lock_guard lock(mutex);
-        Wide old;
+        Quad old;
         memcpy(&old, where[l], sizeof old);
-        Wide next = !is_cas || old == b[l] ? c[l] : old;
+        Quad next = !is_cas || old == b[l] ? c[l] : old;
         memcpy(where[l], &next, sizeof next);
+        if (!(next == old)) warp.block().note_change();
         d[l] = old;
     }
 }
@@ -168,32 +178,48 @@ template <class Op, class T, int address> Run placed(const Form &form) {
 
 template <class Op, int address> Run integer(const Form &form) {
     switch (form.type()) {
-    case Type::u32: return placed<Op, uint32_t, address>(form);
-    case Type::s32: return placed<Op, int32_t, address>(form);
-    case Type::u64: return placed<Op, uint64_t, address>(form);
-    case Type::s64: return placed<Op, int64_t, address>(form);
-    default: return nullptr;
+    case Type::u32:
+        return placed<Op, uint32_t, address>(form);
+    case Type::s32:
+        return placed<Op, int32_t, address>(form);
+    case Type::u64:
+        return placed<Op, uint64_t, address>(form);
+    case Type::s64:
+        return placed<Op, int64_t, address>(form);
+    default:
+        return nullptr;
     }
 }
 
 template <class Op, int address> Run bits(const Form &form) {
     switch (ptx::type_bytes(form.type())) {
-    case 2: return placed<Op, uint16_t, address>(form);
-    case 4: return placed<Op, uint32_t, address>(form);
-    case 8: return placed<Op, uint64_t, address>(form);
-    default: return nullptr;
+    case 2:
+        return placed<Op, uint16_t, address>(form);
+    case 4:
+        return placed<Op, uint32_t, address>(form);
+    case 8:
+        return placed<Op, uint64_t, address>(form);
+    default:
+        return nullptr;
     }
 }
 
 template <int address> Run add(const Form &form) {
     switch (form.type()) {
-    case Type::f32: return placed<Add, float, address>(form);
-    case Type::f64: return placed<Add, double, address>(form);
-    case Type::f16: return placed<AddF16, uint16_t, address>(form);
-    case Type::bf16: return placed<AddBf16, uint16_t, address>(form);
-    case Type::f16x2: return placed<Pair<AddF16>, uint32_t, address>(form);
-    case Type::bf16x2: return placed<Pair<AddBf16>, uint32_t, address>(form);
-    default: return integer<Add, address>(form);
+    case Type::f32:
+        return placed<Add, float, address>(form);
+    case Type::f64:
+        return placed<Add, double, address>(form);
+    case Type::f16:
+        return placed<AddF16, uint16_t, address>(form);
+    case Type::bf16:
+        return placed<AddBf16, uint16_t, address>(form);
+    case Type::f16x2:
+        return placed<Pair<AddF16>, uint32_t, address>(form);
+    case Type::bf16x2:
+        return placed<Pair<AddBf16>, uint32_t, address>(form);
+    default:
+        return integer<Add, address>(form);
     }
 }
 
@@ -216,12 +242,18 @@ template <class Op, class T, int address> Run placed_vector(const Form &form) {
 
 template <int address> Run pick_vector(const Form &form) {
     switch (form.type()) {
-    case Type::f32: return placed_vector<Add, float, address>(form);
-    case Type::f16: return placed_vector<AddF16, uint16_t, address>(form);
-    case Type::bf16: return placed_vector<AddBf16, uint16_t, address>(form);
-    case Type::f16x2: return placed_vector<Pair<AddF16>, uint32_t, address>(form);
-    case Type::bf16x2: return placed_vector<Pair<AddBf16>, uint32_t, address>(form);
-    default: return nullptr;
+    case Type::f32:
+        return placed_vector<Add, float, address>(form);
+    case Type::f16:
+        return placed_vector<AddF16, uint16_t, address>(form);
+    case Type::bf16:
+        return placed_vector<AddBf16, uint16_t, address>(form);
+    case Type::f16x2:
+        return placed_vector<Pair<AddF16>, uint32_t, address>(form);
+    case Type::bf16x2:
+        return placed_vector<Pair<AddBf16>, uint32_t, address>(form);
+    default:
+        return nullptr;
     }
 }
 
@@ -230,12 +262,14 @@ template <bool is_cas> Run pick_wide(const Form &form) {
                            : Run(atomic_wide<is_cas, &Warp::locate_generic>);
 }
 
-#define ORDER "relaxed|acquire|release|acq_rel|volatile? cta|cluster|gpu|sys? global|shared|shared::cta? "
+#define ORDER      "relaxed|acquire|release|acq_rel|volatile? cta|cluster|gpu|sys? global|shared|shared::cta? "
 #define ARITHMETIC ORDER "add|min|max noftz? u32|s32|u64|s64|f32|f64|f16|bf16|f16x2|bf16x2"
-#define COUNT ORDER "inc|dec u32"
-#define BITWISE ORDER "and|or|xor b32|b64"
-#define VECTOR "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global? add noftz? v2|v4|v8 f32|f16|bf16|f16x2|bf16x2"
-#define VECTOR_FIRST "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global? v2|v4|v8 f32|f16|bf16|f16x2|bf16x2 add noftz?"
+#define COUNT      ORDER "inc|dec u32"
+#define BITWISE    ORDER "and|or|xor b32|b64"
+#define VECTOR \
+    "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global? add noftz? v2|v4|v8 f32|f16|bf16|f16x2|bf16x2"
+#define VECTOR_FIRST \
+    "relaxed|acquire|release|acq_rel? cta|cluster|gpu|sys? global? v2|v4|v8 f32|f16|bf16|f16x2|bf16x2 add noftz?"
 
 const Row rows[] = {
     {"atom", ARITHMETIC, "t m t", pick<1>},

@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "tests/vgpu/exec/block.h"
+#include "tests/vgpu/exec/device_calls.h"
 #include "tests/vgpu/exec/ops.h"
 
 namespace vgpu::VGPU_ISA {
@@ -23,18 +24,13 @@ template <Run run> Run always(const Form &) { return run; }
 
 // ---- functions of the runtime --------------------------------------------------------------------------------------
 
-void print(Warp &warp, const Instr &in, Mask active) { device_printf(warp, in, active); }
-void assert_failed(Warp &warp, const Instr &in, Mask active) { device_assert(warp, in, active); }
-void allocate(Warp &warp, const Instr &in, Mask active) { device_malloc(warp, in, active); }
-void release(Warp &warp, const Instr &in, Mask active) { device_free(warp, in, active); }
-
 Run pick_call(const Form &form) {
     for (const ptx::Operand &operand : form.source->operands) {
         if (operand.kind == ptx::Operand::Kind::list) continue;
-        if (operand.name == "vprintf") return print;
-        if (operand.name == "__assertfail") return assert_failed;
-        if (operand.name == "malloc") return allocate;
-        if (operand.name == "free") return release;
+        if (operand.name == "vprintf") return device_printf;
+        if (operand.name == "__assertfail") return device_assert;
+        if (operand.name == "malloc") return device_malloc;
+        if (operand.name == "free") return device_free;
         return call;
     }
     return nullptr;
@@ -51,7 +47,8 @@ uint64_t global_timer(const Warp &) {
     return uint64_t(now.tv_sec) * 1000000000u + uint64_t(now.tv_nsec);
 }
 
-template <class T, uint64_t (*read)(const Warp &), int shift> void read_clock(Warp &warp, const Instr &in, Mask active) {
+template <class T, uint64_t (*read)(const Warp &), int shift>
+void read_clock(Warp &warp, const Instr &in, Mask active) {
     T *d = warp.lanes<T>(in.at[0]);
     T value = T(read(warp) >> shift);
     for (int l = 0; l < LANES; l++) {

@@ -32,6 +32,7 @@ template <class M, class R, Locate locate> void load(Warp &warp, const Instr &in
 template <class M, class R, Locate locate> void store(Warp &warp, const Instr &in, Mask active) {
     uint8_t *where[LANES];
     (warp.*locate)(in, 0, active, uint32_t(sizeof(M)) * in.vector, Access::store, where);
+    warp.block().note_change();
     for (int e = 0; e < in.vector; e++) {
         const R *a = warp.lanes<R>(in.at[1 + e]);
         for (Mask left = active; left != 0; left &= left - 1) {
@@ -56,50 +57,54 @@ template <template <class, class, Locate> class Action, class M, Locate locate> 
     case 4:
         if constexpr (sizeof(M) <= 4) return Action<M, uint32_t, locate>::run;
         break;
-    case 8: return Action<M, uint64_t, locate>::run;
+    case 8:
+        return Action<M, uint64_t, locate>::run;
     }
     return nullptr;
 }
 
-template <class M, class R, Locate locate> struct Load {
-    static constexpr Run run = load<M, R, locate>;
-};
-template <class M, class R, Locate locate> struct Store {
-    static constexpr Run run = store<M, R, locate>;
-};
+template <class M, class R, Locate locate> struct Load { static constexpr Run run = load<M, R, locate>; };
+template <class M, class R, Locate locate> struct Store { static constexpr Run run = store<M, R, locate>; };
 
 template <template <class, class, Locate> class Action, Locate locate> Run by_type(Type type, int width) {
     if (width == 0) width = int(ptx::type_bytes(type));
     if (width == 1) width = 2;
     switch (type) {
     case Type::b8:
-    case Type::u8: return by_register<Action, uint8_t, locate>(width);
-    case Type::s8: return by_register<Action, int8_t, locate>(width);
+    case Type::u8:
+        return by_register<Action, uint8_t, locate>(width);
+    case Type::s8:
+        return by_register<Action, int8_t, locate>(width);
     case Type::b16:
     case Type::f16:
     case Type::bf16:
-    case Type::u16: return by_register<Action, uint16_t, locate>(width);
-    case Type::s16: return by_register<Action, int16_t, locate>(width);
+    case Type::u16:
+        return by_register<Action, uint16_t, locate>(width);
+    case Type::s16:
+        return by_register<Action, int16_t, locate>(width);
     case Type::b32:
     case Type::f32:
     case Type::f16x2:
     case Type::bf16x2:
-    case Type::u32: return by_register<Action, uint32_t, locate>(width);
-    case Type::s32: return by_register<Action, int32_t, locate>(width);
+    case Type::u32:
+        return by_register<Action, uint32_t, locate>(width);
+    case Type::s32:
+        return by_register<Action, int32_t, locate>(width);
     case Type::b64:
     case Type::f64:
     case Type::u64:
-    case Type::s64: return by_register<Action, uint64_t, locate>(width);
-    case Type::b128: return width == 16 ? Action<Wide, Wide, locate>::run : nullptr;
-    default: return nullptr;
+    case Type::s64:
+        return by_register<Action, uint64_t, locate>(width);
+    case Type::b128:
+        return width == 16 ? Action<Wide, Wide, locate>::run : nullptr;
+    default:
+        return nullptr;
     }
 }
 
 bool is_shared(const Form &form) { return !form.one_of("shared|shared::cta").empty(); }
 
-int vector_width(const Form &form) {
-    return form.has("v8") ? 8 : form.has("v4") ? 4 : form.has("v2") ? 2 : 1;
-}
+int vector_width(const Form &form) { return form.has("v8") ? 8 : form.has("v4") ? 4 : form.has("v2") ? 2 : 1; }
 
 template <template <class, class, Locate> class Action> Run access(const Form &form, int first_register) {
     if (ptx::type_bytes(form.type()) * size_t(vector_width(form)) > MAX_ACCESS_BYTES) return nullptr;
@@ -170,8 +175,8 @@ void fence(Warp &warp, const Instr &, Mask active) {
 Run pick_fence(const Form &) { return fence; }
 
 #define ORDER "weak|volatile|relaxed|acquire|release|mmio? cta|cluster|gpu|sys? "
-#define CACHED                                                                                                         \
-    "ca|cg|cs|lu|cv|wb|wt? nc? L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? "   \
+#define CACHED                                                                                                        \
+    "ca|cg|cs|lu|cv|wb|wt? nc? L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? " \
     "L2::evict_normal|L2::evict_first|L2::evict_last? L2::64B|L2::128B|L2::256B? "
 #define ANY_TYPE "b8|b16|b32|b64|b128|u8|u16|u32|u64|s8|s16|s32|s64|f16|bf16|f16x2|bf16x2|f32|f64"
 
@@ -187,8 +192,10 @@ const Row rows[] = {
     {"discard", "global? L2", "m u32", pick_nothing},
     {"membar", "cta|gl|sys", "", pick_fence},
     {"fence", "sc|acq_rel|acquire|release? cta|cluster|gpu|sys", "", pick_fence},
-    {"fence", "proxy alias|async|async::global|async::generic "
-              "global|shared::cta|shared::cluster?", "", pick_fence},
+    {"fence",
+     "proxy alias|async|async::global|async::generic "
+     "global|shared::cta|shared::cluster?",
+     "", pick_fence},
     {"fence", "mbarrier_init release cluster", "", pick_fence},
 };
 

@@ -13,7 +13,8 @@ template <class T> T *lanes_of(const Part &part, int operand) {
 }
 
 template <class Visit> void for_each_lane(const Part &part, Visit &&visit) {
-    for (Mask left = part.mask; left != 0; left &= left - 1) visit(__builtin_ctz(left));
+    for (Mask left = part.mask; left != 0; left &= left - 1)
+        visit(__builtin_ctz(left));
 }
 
 // The operand's value in every lane that takes part, and which these are.
@@ -112,13 +113,16 @@ template <Vote mode> void vote(Warp &warp, const Instr &in, Mask active) {
     const std::vector<Part> *parts = warp.meet(in, 2, active);
     if (parts == nullptr) return;
     Mask present = 0, votes = gather_predicate(*parts, 1);
-    for (const Part &part : *parts) present |= part.mask;
+    for (const Part &part : *parts)
+        present |= part.mask;
     for (const Part &part : *parts) {
         if (mode == Vote::ballot) {
             set_all<uint32_t>(part, 0, votes);
             continue;
         }
-        bool result = mode == Vote::all ? votes == present : mode == Vote::any ? votes != 0 : votes == 0 || votes == present;
+        bool result = mode == Vote::all   ? votes == present
+                      : mode == Vote::any ? votes != 0
+                                          : votes == 0 || votes == present;
         set_predicate(part, 0, result ? ALL_LANES : 0);
     }
 }
@@ -139,7 +143,8 @@ template <class T> void match_any(Warp &warp, const Instr &in, Mask active) {
         uint32_t *d = lanes_of<uint32_t>(part, 0);
         for_each_lane(part, [&](int l) {
             Mask same = 0;
-            for (int k = 0; k < LANES; k++) same |= Mask{(present >> k & 1) != 0 && values[k] == values[l]} << k;
+            for (int k = 0; k < LANES; k++)
+                same |= Mask{(present >> k & 1) != 0 && values[k] == values[l]} << k;
             d[l] = same;
         });
     }
@@ -198,7 +203,8 @@ template <class Op, class T> void reduce(Warp &warp, const Instr &in, Mask activ
     for (Mask left = present & (present - 1); left != 0; left &= left - 1) {
         result = Op::run(result, values[__builtin_ctz(left)]);
     }
-    for (const Part &part : *parts) set_all<T>(part, 0, result);
+    for (const Part &part : *parts)
+        set_all<T>(part, 0, result);
 }
 
 template <class T> Run reduce_arithmetic(const Form &form) {
@@ -217,7 +223,8 @@ void elect(Warp &warp, const Instr &in, Mask active) {
     const std::vector<Part> *parts = warp.meet(in, 2, active);
     if (parts == nullptr) return;
     Mask present = 0;
-    for (const Part &part : *parts) present |= part.mask;
+    for (const Part &part : *parts)
+        present |= part.mask;
     int leader = __builtin_ctz(present);
     for (const Part &part : *parts) {
         set_all<uint32_t>(part, 0, uint32_t(leader));
@@ -232,7 +239,8 @@ void warp_barrier(Warp &warp, const Instr &in, Mask active) {
     const std::vector<Part> *parts = warp.meet(in, 0, active);
     if (parts == nullptr) return;
     Mask present = 0;
-    for (const Part &part : *parts) present |= part.mask;
+    for (const Part &part : *parts)
+        present |= part.mask;
     warp.block().races().warp_barrier(warp, present);
 }
 Run pick_warp_barrier(const Form &) { return warp_barrier; }
@@ -276,6 +284,7 @@ const Row rows[] = {
     {"vote", "sync ballot b32", "t p u32", pick_vote},
     {"vote", "ballot sync b32", "t p u32", pick_vote},
     {"vote", "sync all|any|uni pred", "p p u32", pick_vote},
+    {"vote", "all|any|uni sync pred", "p p u32", pick_vote},
     {"match", "any sync b32|b64", "u32 t u32", pick_match_any},
     {"match", "all sync b32|b64", "u32|p t u32", pick_match_all},
     {"redux", "sync add|min|max u32|s32", "t t u32", pick_redux_arithmetic},

@@ -18,7 +18,8 @@ class Races {
     void start(); // a new block begins
     // Before the active lanes access `bytes` each: at an offset in shared memory, or at an address in device memory.
     void shared_access(Warp &warp, const Instr &in, Mask active, uint32_t bytes, Access access, const uint64_t *offset);
-    void global_access(Warp &warp, const Instr &in, Mask active, uint32_t bytes, Access access, const uint64_t *address);
+    void global_access(Warp &warp, const Instr &in, Mask active, uint32_t bytes, Access access,
+                       const uint64_t *address);
 
     // What orders threads.
     void block_barrier();                      // threads of the block met

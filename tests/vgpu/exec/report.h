@@ -17,6 +17,7 @@ enum Check : unsigned {
     CHECK_LEAKS = 8,     // leaks: memory not freed at exit
     CHECK_BARRIERS = 16, // barriers: aligned barriers that not all threads of a warp reach
     CHECK_LOOPS = 32,    // loops: a block that uses up its budget of instructions (VGPU_BUDGET)
+    CHECK_ALL = 63,
 };
 
 // Ends the kernel. Thrown where only the lane is known; what catches it adds kernel, block, thread and PTX line.
@@ -32,6 +33,9 @@ unsigned checks_enabled();
 uint64_t shuffle_seed();
 // VGPU_BUDGET: thread-instructions that a block may take.
 uint64_t block_budget();
+
+// VGPU_THREADS: how many threads of the host run blocks.
+uint64_t worker_count(uint64_t processors);
 
 // Writes a whole report to stderr at once.
 void report(const std::string &text);

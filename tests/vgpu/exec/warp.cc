@@ -32,7 +32,7 @@ void Warp::start() {
     executed_ = picks_ = 0;
     running_ = {};
     Group all;
-    all.frame = new_frame(*block_.kernel().code, nullptr, 0);
+    all.frame = new_frame(block_.code(), nullptr, 0);
     all.frame->lanes = lanes_;
     all.mask = lanes_;
     groups_.push_back(all);
@@ -190,7 +190,8 @@ void Warp::branch_indexed(const Instr &in, Mask active) {
                        lane};
         }
         Mask same = 0;
-        for (int l = lane; l < LANES; l++) same |= Mask{(active >> l & 1) != 0 && index[l] == index[lane]} << l;
+        for (int l = lane; l < LANES; l++)
+            same |= Mask{(active >> l & 1) != 0 && index[l] == index[lane]} << l;
         active &= ~same;
         Group group = running_;
         group.pc = uint32_t(targets[index[lane]]);

@@ -110,6 +110,13 @@ class Warp : public WarpRegisters {
     void locate_generic(const Instr &in, int operand, Mask active, uint32_t bytes, Access access, uint8_t **where);
     void locate_shared(const Instr &in, int operand, Mask active, uint32_t bytes, Access access, uint8_t **where);
 
+    uint64_t address_of(const Instr &in, int operand, int lane) const;
+    // `bytes` of shared memory at an offset or at a generic address.
+    uint8_t *shared_span(int lane, uint64_t offset, uint64_t bytes);
+    // Copies between shared and global memory; what is `filled` beyond the `bytes` becomes zero.
+    void copy_to_shared(const Instr &in, int lane, uint64_t to, uint64_t from, uint64_t bytes, uint64_t filled);
+    void copy_from_shared(const Instr &in, int lane, uint64_t to, uint64_t from, uint64_t bytes);
+
   private:
     Frame *new_frame(const Code &code, Frame *caller, uint64_t local_base);
     void release_frame(Frame *frame, Mask lanes);
@@ -133,6 +140,7 @@ class Warp : public WarpRegisters {
                      uint8_t **where);
     uint8_t *locate_local(const Instr &in, int lane, uint64_t offset, uint32_t bytes, Access access);
     uint8_t *locate_shared_window(const Instr &in, int lane, uint64_t offset, uint32_t bytes, Access access);
+    void copy_span(const Instr &in, int lane, uint64_t shared, uint64_t global, uint64_t bytes, bool to_shared);
     void check_global(const Instr &in, Mask active, uint32_t bytes, Access access, const uint64_t *address);
     void check_written(const char *space, const Instr &in, Mask active, uint32_t bytes, Access access,
                        uint8_t **shadow);

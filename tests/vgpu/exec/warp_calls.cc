@@ -16,35 +16,63 @@ uint64_t special_value(const Block &block, const Warp &warp, const Fill &fill, i
     const LaunchConfig &config = block.config();
     const Dim3 &size = config.block, &grid = config.grid, &at = block.position();
     switch (fill.special) {
-    case Special::tid_x: return thread % size.x;
-    case Special::tid_y: return thread / size.x % size.y;
-    case Special::tid_z: return thread / size.x / size.y;
-    case Special::ntid_x: return size.x;
-    case Special::ntid_y: return size.y;
-    case Special::ntid_z: return size.z;
-    case Special::ctaid_x: return at.x;
-    case Special::ctaid_y: return at.y;
-    case Special::ctaid_z: return at.z;
-    case Special::nctaid_x: return grid.x;
-    case Special::nctaid_y: return grid.y;
-    case Special::nctaid_z: return grid.z;
-    case Special::laneid: return uint64_t(lane);
-    case Special::warpid: return uint64_t(warp.index());
-    case Special::nwarpid: return (size.count() + LANES - 1) / LANES;
-    case Special::lanemask_eq: return Mask{1} << lane;
-    case Special::lanemask_lt: return (Mask{1} << lane) - 1;
-    case Special::lanemask_le: return (Mask{2} << lane) - 1;
-    case Special::lanemask_gt: return Mask(~((Mask{2} << lane) - 1));
-    case Special::lanemask_ge: return Mask(~((Mask{1} << lane) - 1));
-    case Special::smid: return block.processor();
-    case Special::nsmid: return block.processors();
-    case Special::gridid: return block.grid_number();
-    case Special::dynamic_smem_size: return config.dynamic_shared_bytes;
-    case Special::total_smem_size: return block.shared_bytes();
-    case Special::dynamic_shared: return block.dynamic_shared_at() + fill.addend;
-    case Special::one: return 1;
+    case Special::tid_x:
+        return thread % size.x;
+    case Special::tid_y:
+        return thread / size.x % size.y;
+    case Special::tid_z:
+        return thread / size.x / size.y;
+    case Special::ntid_x:
+        return size.x;
+    case Special::ntid_y:
+        return size.y;
+    case Special::ntid_z:
+        return size.z;
+    case Special::ctaid_x:
+        return at.x;
+    case Special::ctaid_y:
+        return at.y;
+    case Special::ctaid_z:
+        return at.z;
+    case Special::nctaid_x:
+        return grid.x;
+    case Special::nctaid_y:
+        return grid.y;
+    case Special::nctaid_z:
+        return grid.z;
+    case Special::laneid:
+        return uint64_t(lane);
+    case Special::warpid:
+        return uint64_t(warp.index());
+    case Special::nwarpid:
+        return (size.count() + LANES - 1) / LANES;
+    case Special::lanemask_eq:
+        return Mask{1} << lane;
+    case Special::lanemask_lt:
+        return (Mask{1} << lane) - 1;
+    case Special::lanemask_le:
+        return (Mask{2} << lane) - 1;
+    case Special::lanemask_gt:
+        return Mask(~((Mask{2} << lane) - 1));
+    case Special::lanemask_ge:
+        return Mask(~((Mask{1} << lane) - 1));
+    case Special::smid:
+        return block.processor();
+    case Special::nsmid:
+        return block.processors();
+    case Special::gridid:
+        return block.grid_number();
+    case Special::dynamic_smem_size:
+        return config.dynamic_shared_bytes;
+    case Special::total_smem_size:
+        return block.shared_bytes();
+    case Special::dynamic_shared:
+        return block.dynamic_shared_at() + fill.addend;
+    case Special::one:
+        return 1;
     case Special::zero:
-    case Special::local_address: break;
+    case Special::local_address:
+        break;
     }
     return 0;
 }
@@ -125,7 +153,7 @@ CallOperands call_operands(const Instr &in) {
 // The function that the first active lane calls, and which lanes call the same.
 const Code &Warp::callee(const Instr &in, Mask active, Mask *same) {
     const ptx::Operand &function = *call_operands(in).function;
-    const Module &module = *running_.frame->code->module;
+    Module &module = *running_.frame->code->module;
     int lane = __builtin_ctz(active);
     uint64_t index = uint64_t(function.index);
     *same = active;
@@ -137,10 +165,9 @@ const Code &Warp::callee(const Instr &in, Mask active, Mask *same) {
         }
         index = (address[lane] - memory_windows().code) / 16;
     }
-    if (index >= module.codes.size() || module.codes[index] == nullptr) {
-        throw Trap{Fault::illegal_instruction, "a call of something that is not a function", lane};
-    }
-    return *module.codes[index];
+    const Code *code = index < module.source->functions.size() ? module.code(index) : nullptr;
+    if (code == nullptr) throw Trap{Fault::illegal_instruction, "a call of something that is not a function", lane};
+    return *code;
 }
 
 void Warp::copy_arguments(const Instr &in, const Code &callee, uint64_t callee_base, Mask active) {
@@ -148,8 +175,9 @@ void Warp::copy_arguments(const Instr &in, const Code &callee, uint64_t callee_b
     const Code &caller = *running_.frame->code;
     size_t given = arguments == nullptr ? 0 : arguments->parts.size();
     if (given != callee.source->parameters.size()) {
-        throw Trap{Fault::illegal_instruction, "a call of " + callee.source->name + " with " + std::to_string(given) +
-                       " arguments", __builtin_ctz(active)};
+        throw Trap{Fault::illegal_instruction,
+                   "a call of " + callee.source->name + " with " + std::to_string(given) + " arguments",
+                   __builtin_ctz(active)};
     }
     for (size_t i = 0; i < given; i++) {
         const ptx::Parameter &parameter = callee.source->parameters[i];
