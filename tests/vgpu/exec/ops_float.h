@@ -27,7 +27,8 @@ inline float canonical(float x) { return x == x ? x : bits_as<float>(NAN_32); }
 // f64 operations hand on the first of their NaN operands, made quiet, and make this one themselves.
 inline double nan_of() { return bits_as<double>(SIGN_64 | EXPONENT_64 | QUIET_64); }
 template <class... A> double nan_of(double first, A... rest) {
-    return first != first ? bits_as<double>(bits_as<uint64_t>(first) | QUIET_64) : nan_of(rest...);
+    const double other = nan_of(rest...);
+    return first != first ? bits_as<double>(bits_as<uint64_t>(first) | QUIET_64) : other;
 }
 
 // .ftz: subnormal numbers are zeros of the same sign.
