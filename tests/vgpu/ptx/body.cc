@@ -90,7 +90,7 @@ void BodyParser::parse_registers() {
     if (type == Type::none) tokens_.fail("not a type that a register can have");
     tokens_.take();
     const auto add = [&](const std::string &name) {
-        if (function_.registers.size() == REGISTERS_MAX) tokens_.fail("too many registers");
+        if (function_.registers.size() == REGISTERS_MAX) tokens_.fail_last("too many registers");
         declare(name, {Binding::Kind::reg, static_cast<int>(function_.registers.size())});
         function_.registers.push_back({name, type});
     };
@@ -112,14 +112,14 @@ void BodyParser::parse_variables(Space space) {
     const Specifiers specifiers = parse_specifiers(&tokens_);
     do {
         const Declarator declarator = parse_declarator(&tokens_, specifiers);
-        if (declarator.is_unsized()) tokens_.fail("an array without a size");
+        if (declarator.is_unsized()) tokens_.fail_last("an array without a size");
         Variable variable;
         variable.name = declarator.name;
         variable.space = space;
         variable.size_bytes = specifiers.element_bytes() * declarator.count_elements();
         variable.align = specifiers.natural_align();
         declare(variable.name, {Binding::Kind::symbol, static_cast<int>(function_.variables.size())});
-        function_.variables.push_back(variable);
+        function_.variables.push_back(std::move(variable));
     } while (tokens_.accept(","));
     tokens_.expect(";");
 }
@@ -147,7 +147,7 @@ void BodyParser::parse_branch_table(const std::string &name) {
         table.labels.push_back({std::string(tokens_.take_name("a label")), scope_, line});
     } while (tokens_.accept(","));
     tokens_.expect(";");
-    branch_tables_.push_back(table);
+    branch_tables_.push_back(std::move(table));
 }
 
 // "(.param .b32 _) _ (.param .b32 _) .noreturn;": calls go by the function's own parameters.
@@ -186,9 +186,9 @@ void BodyParser::close_scope() {
 }
 
 void BodyParser::declare(const std::string &name, const Binding &binding) {
-    if (name == "_") tokens_.fail("_ is no name here");
+    if (name == "_") tokens_.fail_last("_ is no name here");
     const bool is_new = scopes_[static_cast<size_t>(scope_)].names.emplace(name, binding).second;
-    if (!is_new) tokens_.fail(name + " is declared twice in a scope");
+    if (!is_new) tokens_.fail_last(name + " is declared twice in a scope");
 }
 
 const BodyParser::Binding *BodyParser::find(const std::string &name, int scope) const {

@@ -82,6 +82,7 @@ class BodyParser {
     void parse_guard(Instruction *instruction);
     void parse_opcode(Instruction *instruction);
     void parse_operands(Instruction *instruction);
+    bool take_foreign_name(Operand *operand);
     void parse_branch_target(Instruction *instruction);
     Operand parse_operand();
     Operand parse_simple(); // what can stand in braces
@@ -98,7 +99,6 @@ class BodyParser {
     std::vector<PendingBranch> branches_;
     std::map<int, int> located_files_;
     int file_ = 0, file_line_ = 0; // of the last .loc
-    bool in_call_ = false;         // the current instruction is a call, whose operands may be names of elsewhere
 };
 
 } // namespace vgpu::ptx

@@ -39,7 +39,7 @@ Parameter parse_parameter(Tokens *tokens) {
     const Specifiers specifiers = parse_specifiers(tokens);
     if (tokens->accept(".ptr")) parse_pointee(tokens);
     const Declarator declarator = parse_declarator(tokens, specifiers);
-    if (declarator.is_unsized()) tokens->fail("a parameter without a size");
+    if (declarator.is_unsized()) tokens->fail_last("a parameter without a size");
     Parameter parameter;
     parameter.name = declarator.name;
     parameter.size_bytes = specifiers.element_bytes() * declarator.count_elements();
@@ -58,7 +58,7 @@ uint64_t Declarator::count_elements(size_t from) const {
 
 Specifiers parse_specifiers(Tokens *tokens) {
     Specifiers specifiers;
-    for (; tokens->at_directive() && !tokens->at(".ptr");) {
+    while (tokens->at_directive() && !tokens->at(".ptr")) {
         if (tokens->accept(".align")) {
             specifiers.align = tokens->take_align();
         } else if (tokens->accept(".attribute")) {
@@ -86,17 +86,17 @@ Declarator parse_declarator(Tokens *tokens, const Specifiers &specifiers) {
         if (declarator.extents.size() == EXTENTS_MAX) tokens->fail("an array of too many dimensions");
         uint64_t extent = 0;
         if (!is_first || !tokens->at("]")) {
-            extent = tokens->take_unsigned("an array's size", ELEMENTS_MAX);
-            if (extent == 0) tokens->fail("an array of size 0");
+            extent = tokens->take_unsigned("an array's size", BYTES_MAX);
+            if (extent == 0) tokens->fail_last("an array of size 0");
         }
         declarator.extents.push_back(extent);
         tokens->expect("]");
     }
     if (specifiers.vector_width > 1) declarator.extents.push_back(specifiers.vector_width);
-    uint64_t count = 1;
+    uint64_t bytes = specifiers.element_bytes();
     for (const uint64_t extent : declarator.extents) {
-        if (extent > ELEMENTS_MAX / count) tokens->fail("an array that is too large");
-        if (extent > 0) count *= extent;
+        if (extent > BYTES_MAX / bytes) tokens->fail_last("an array that is too large");
+        if (extent > 0) bytes *= extent;
     }
     return declarator;
 }
@@ -109,7 +109,7 @@ uint64_t parse_parameters(Tokens *tokens, std::vector<Parameter> *parameters) {
         Parameter parameter = parse_parameter(tokens);
         parameter.offset = (end + parameter.align - 1) / parameter.align * parameter.align;
         end = parameter.offset + parameter.size_bytes;
-        if (end > ELEMENTS_MAX) tokens->fail("parameters that are too large together");
+        if (end > BYTES_MAX) tokens->fail_last("parameters that are too large together");
         parameters->push_back(parameter);
     }
     return end;

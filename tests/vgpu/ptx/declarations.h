@@ -35,10 +35,11 @@ struct Declarator {
     std::string name;
     std::vector<uint64_t> extents; // of an array, a vector's width at last; 0: given as []
     bool is_unsized() const { return !extents.empty() && extents[0] == 0; }
-    uint64_t count_elements(size_t from = 0) const; // in extents[from..]; at most ELEMENTS_MAX
+    uint64_t count_elements(size_t from = 0) const; // in extents[from..]
 };
 
-constexpr uint64_t ELEMENTS_MAX = uint64_t{1} << 40;
+// Of a variable and of a function's parameters together.
+constexpr uint64_t BYTES_MAX = uint64_t{1} << 40;
 
 // Behind the state space. A type that has no size in memory fails. The name may be "_".
 Specifiers parse_specifiers(Tokens *tokens);

@@ -101,24 +101,22 @@ void InitialValue::parse_address(uint64_t element) {
 }
 
 void InitialValue::parse_number(uint64_t element) {
-    const Token number = tokens_.at("-") ? tokens_.ahead() : tokens_.current();
-    const auto fail = [&](const char *what) { fail_at(number.line, what, number.text); };
     const Literal literal = tokens_.take_literal();
     const uint64_t bytes = type_bytes(type_);
-    if (tokens_.at("(")) fail("a part of an address as initial value is not supported");
+    if (tokens_.at("(")) tokens_.fail_last("a part of an address as initial value is not supported");
     if (type_ == Type::f32 || type_ == Type::f64) {
-        if (literal.type == Type::none) fail("an integer as initial value of a floating-point variable");
+        if (literal.type == Type::none) tokens_.fail_last("an integer as initial value of a floating-point variable");
         return store(element, convert_floating(literal, type_));
     }
     if (bytes > sizeof literal.value || !is_integer_or_bits(type_))
-        fail("a variable of this type has no initial value");
+        tokens_.fail_last("a variable of this type has no initial value");
     if (literal.type != Type::none && type_bytes(literal.type) != bytes) {
-        fail("a floating-point number as initial value of a variable of another size");
+        tokens_.fail_last("a floating-point number as initial value of a variable of another size");
     }
     if (bytes < sizeof literal.value) {
         const uint64_t values = uint64_t{1} << (8 * bytes);
         const bool fits = literal.value < values || literal.value >= 0 - values / 2;
-        if (!fits) fail("an initial value that does not fit into the variable's type");
+        if (!fits) tokens_.fail_last("an initial value that does not fit into the variable's type");
     }
     store(element, literal.value);
 }
@@ -137,7 +135,7 @@ void parse_initial_value(Tokens *tokens, const Symbols &symbols, Type type, Decl
     InitialValue value(tokens, symbols, type, *declarator, variable);
     if (declarator->extents.empty()) return value.parse_element(0);
     const bool is_unsized = declarator->is_unsized();
-    const uint64_t given = value.parse_braces(0, 0, is_unsized ? ELEMENTS_MAX : declarator->count_elements());
+    const uint64_t given = value.parse_braces(0, 0, is_unsized ? BYTES_MAX : declarator->count_elements());
     if (!is_unsized) return;
     if (given == 0) tokens->fail("an array without a size and without initial values");
     const uint64_t row = declarator->count_elements(1);

@@ -65,11 +65,11 @@ void BodyParser::parse_instruction() {
     instruction.line = tokens_.line();
     instruction.file = file_;
     instruction.file_line = file_line_;
-    const char *begin = tokens_.current().text.data();
+    const Token first = tokens_.current();
     parse_guard(&instruction);
     parse_opcode(&instruction);
     parse_operands(&instruction);
-    instruction.text = on_one_line(std::string_view(begin, static_cast<size_t>(tokens_.end_of_last() - begin)));
+    instruction.text = on_one_line(first, tokens_.last());
     tokens_.expect(";");
     function_.code.push_back(std::move(instruction));
 }
@@ -97,18 +97,37 @@ void BodyParser::parse_opcode(Instruction *instruction) {
         rest.remove_prefix(dot + 1);
     }
     instruction->opcode.emplace_back(rest);
+    while (tokens_.at_directive()) { // "add .s32"
+        instruction->opcode.emplace_back(tokens_.take().text.substr(1));
+    }
 }
 
 void BodyParser::parse_operands(Instruction *instruction) {
     const std::string &name = instruction->opcode[0];
-    const bool is_indexed_branch = name == "brx";
     if (name == "bra") return parse_branch_target(instruction);
-    in_call_ = name == "call";
+    if (name == "brx") {
+        instruction->operands.push_back(parse_operand());
+        tokens_.expect(",");
+        return parse_branch_target(instruction);
+    }
     if (tokens_.at(";")) return;
     do {
-        if (is_indexed_branch && instruction->operands.size() == 1) return parse_branch_target(instruction);
-        instruction->operands.push_back(parse_operand());
+        Operand operand;
+        const bool is_name = name == "call" && take_foreign_name(&operand);
+        instruction->operands.push_back(is_name ? std::move(operand) : parse_operand());
     } while (tokens_.accept(","));
+}
+
+// A call may name what no module defines, such as vprintf, and prototypes.
+bool BodyParser::take_foreign_name(Operand *operand) {
+    const std::string name(tokens_.current().text);
+    if (!tokens_.at_word() || name[0] == '%' || name.find('.') != std::string::npos) return false;
+    const Binding *binding = find(name, scope_);
+    const bool is_known = binding != nullptr ? binding->kind != Binding::Kind::callees : symbols_.count(name) > 0;
+    if (is_known) return false;
+    operand->kind = Operand::Kind::name;
+    operand->name = tokens_.take_name("a name");
+    return true;
 }
 
 // The label of a bra, the table of a brx.idx; it ends the instruction.
@@ -127,10 +146,10 @@ Operand BodyParser::parse_operand() {
     const auto is_half = [](const Operand &half) {
         return (half.kind == Operand::Kind::reg && !half.negated) || half.kind == Operand::Kind::sink;
     };
-    if (!is_half(operand)) tokens_.fail("only registers can stand in a pair");
+    if (!is_half(operand)) tokens_.fail_last("only registers can stand in a pair");
     tokens_.take();
     Operand second = parse_simple();
-    if (!is_half(second)) tokens_.fail("only registers can stand in a pair");
+    if (!is_half(second)) tokens_.fail_last("only registers can stand in a pair");
     Operand pair;
     pair.kind = Operand::Kind::pair;
     pair.parts = {std::move(operand), std::move(second)};
@@ -158,7 +177,7 @@ Operand BodyParser::parse_address() {
     Operand base = is_number ? parse_simple() : parse_word();
     const bool is_base = base.kind == Operand::Kind::reg || base.kind == Operand::Kind::symbol ||
                          (base.kind == Operand::Kind::integer && is_number);
-    if (!is_base) tokens_.fail("the address before this has no base that is a register, variable or number");
+    if (!is_base) tokens_.fail_last("the base of an address has to be a register, a variable or a number");
     address.parts.push_back(std::move(base));
     address.value = tokens_.take_offset();
     if (tokens_.at(",")) tokens_.fail("addresses with coordinates are not supported");
@@ -179,7 +198,7 @@ Operand BodyParser::parse_simple() {
         operand = parse_word();
         const bool is_predicate = operand.kind == Operand::Kind::reg &&
                                   function_.registers[static_cast<size_t>(operand.index)].type == Type::pred;
-        if (!is_predicate) tokens_.fail("what is negated before this is no predicate");
+        if (!is_predicate) tokens_.fail_last("what is negated is no predicate");
         operand.negated = true;
         return operand;
     }
@@ -203,7 +222,7 @@ Operand BodyParser::parse_word() {
         operand.kind = Operand::Kind::symbol;
         operand.symbol = binding->symbol;
         operand.index = binding->index;
-    } else if (binding != nullptr && binding->kind != Binding::Kind::callees) {
+    } else if (binding != nullptr) {
         tokens_.fail("a label is no operand of this instruction");
     } else if (symbol != symbols_.end()) {
         operand.kind = Operand::Kind::symbol;
@@ -217,9 +236,6 @@ Operand BodyParser::parse_word() {
         operand.name = name;
     } else if (name.find('.') != std::string::npos) {
         tokens_.fail("components of vectors are not supported");
-    } else if (in_call_ && name[0] != '%') {
-        operand.kind = Operand::Kind::name;
-        operand.name = name;
     } else {
         tokens_.fail("nothing that is declared has this name");
     }

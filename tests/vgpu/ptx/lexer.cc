@@ -48,7 +48,7 @@ size_t number_length(std::string_view text) {
     size_t length = 1;
     for (;; length++) {
         const char c = char_at(text, length);
-        if (is_word_char(c) || c == '.') continue;
+        if (is_word_char(c) || (c == '.' && !is_letter(char_at(text, length + 1)))) continue;
         const bool is_after_e = text[length - 1] == 'e' || text[length - 1] == 'E';
         if ((c == '+' || c == '-') && may_have_exponent && is_after_e) continue;
         return length;
@@ -143,10 +143,10 @@ Token Lexer::next() {
     fail_at(line_, "a character that PTX does not have", rest_.substr(0, 1));
 }
 
-std::string on_one_line(std::string_view text) {
+std::string on_one_line(const Token &first, const Token &last) {
     std::string line;
-    Lexer lexer(text);
-    const char *end = text.data();
+    const char *end = first.text.data();
+    Lexer lexer(std::string_view(end, static_cast<size_t>(last.text.data() - end) + last.text.size()));
     for (Token token = lexer.next(); token.kind != TokenKind::end; token = lexer.next()) {
         if (token.text.data() != end) line += ' ';
         line += token.text;

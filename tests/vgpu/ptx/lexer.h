@@ -30,7 +30,7 @@ struct Token {
 
 class Lexer {
   public:
-    explicit Lexer(std::string_view text, int line = 1) : rest_(text), line_(line) {}
+    explicit Lexer(std::string_view text) : rest_(text) {}
 
     // The next token; of kind end, again and again, where the text ends.
     Token next();
@@ -41,11 +41,11 @@ class Lexer {
     Token take_string();
 
     std::string_view rest_;
-    int line_;
+    int line_ = 1;
 };
 
-// A part of the text that is whole tokens, without comments and with single spaces for line ends and blanks.
-std::string on_one_line(std::string_view text);
+// The text from one token to another, without comments and with single spaces for line ends and blanks.
+std::string on_one_line(const Token &first, const Token &last);
 
 // The value of a number's text. Type none: an integer; f32 and f64: their bits.
 struct Literal {

@@ -118,7 +118,7 @@ void ModuleParser::parse_address_size() {
 // ".file 1 "name"" and, in some files, ", timestamp, size"
 void ModuleParser::parse_file() {
     const auto number = static_cast<size_t>(tokens_.take_unsigned("a file's number", FILES_MAX));
-    if (number == 0) tokens_.fail("a file's number is not 0,");
+    if (number == 0) tokens_.fail("a file that has the number 0");
     if (module_->files.size() <= number) module_->files.resize(number + 1);
     module_->files[number] = tokens_.take_string("a file's name");
     for (int i = 0; i < 2 && tokens_.accept(","); i++)
@@ -131,7 +131,7 @@ void ModuleParser::parse_section() {
     tokens_.take();
     tokens_.expect("{");
     while (!tokens_.accept("}")) {
-        if (tokens_.at_end() || tokens_.at("{")) tokens_.fail("the section before this is not closed");
+        if (tokens_.at_end() || tokens_.at("{")) tokens_.fail("expected '}' of a section");
         tokens_.take();
     }
 }
@@ -158,7 +158,8 @@ int ModuleParser::parse_function_name() {
 
 void ModuleParser::check_files() const {
     for (const auto &[file, line] : located_files_) {
-        const bool is_known = file > 0 && static_cast<size_t>(file) < module_->files.size();
+        const auto number = static_cast<size_t>(file);
+        const bool is_known = number < module_->files.size() && !module_->files[number].empty();
         if (!is_known) fail_at(line, "a .loc of a file that no .file names", std::to_string(file));
     }
 }
@@ -194,10 +195,10 @@ void ModuleParser::parse_variables(Space space, bool is_extern) {
         variable.is_managed = specifiers.is_managed;
         if (tokens_.at("=") && (is_extern || space == Space::shared)) tokens_.fail("no initial value can be here");
         if (tokens_.accept("=")) parse_initial_value(&tokens_, symbols_, specifiers.type, &declarator, &variable);
-        if (declarator.is_unsized() && !is_extern) tokens_.fail("an array without a size");
+        if (declarator.is_unsized() && !is_extern) tokens_.fail_last("an array without a size");
         variable.size_bytes = specifiers.element_bytes() * declarator.count_elements();
         initial_bytes_ += variable.initial.size();
-        if (initial_bytes_ > INITIAL_BYTES_MAX) tokens_.fail("initial values that are too large together");
+        if (initial_bytes_ > INITIAL_BYTES_MAX) tokens_.fail_last("initial values that are too large together");
         add_variable(std::move(variable));
     } while (tokens_.accept(","));
     tokens_.expect(";");
@@ -205,19 +206,19 @@ void ModuleParser::parse_variables(Space space, bool is_extern) {
 
 // A definition may follow or precede a declaration with .extern.
 void ModuleParser::add_variable(Variable variable) {
-    if (variable.name == "_") tokens_.fail("_ is no name here");
+    if (variable.name == "_") tokens_.fail_last("_ is no name here");
     const Symbol symbol{SymbolKind::module_variable, static_cast<int>(module_->variables.size())};
     const auto [known, is_new] = symbols_.emplace(variable.name, symbol);
     if (is_new) {
         module_->variables.push_back(std::move(variable));
         return;
     }
-    if (known->second.kind != SymbolKind::module_variable) tokens_.fail(variable.name + " is declared twice");
+    if (known->second.kind != SymbolKind::module_variable) tokens_.fail_last(variable.name + " is declared twice");
     Variable &first = module_->variables[static_cast<size_t>(known->second.index)];
-    if (!first.is_extern && !variable.is_extern) tokens_.fail(variable.name + " is defined twice");
+    if (!first.is_extern && !variable.is_extern) tokens_.fail_last(variable.name + " is defined twice");
     const bool has_sizes = first.size_bytes > 0 && variable.size_bytes > 0;
     if (first.space != variable.space || (has_sizes && first.size_bytes != variable.size_bytes)) {
-        tokens_.fail(variable.name + " is declared differently before");
+        tokens_.fail_last(variable.name + " is declared differently before");
     }
     if (first.is_extern) first = std::move(variable);
 }
@@ -241,7 +242,7 @@ void ModuleParser::parse_function(bool is_entry, bool is_extern) {
     body.parse();
     located_files_.insert(body.located_files().begin(), body.located_files().end());
     registers_ += function->registers.size();
-    if (registers_ > REGISTERS_MAX) tokens_.fail("too many registers");
+    if (registers_ > REGISTERS_MAX) tokens_.fail_last("too many registers");
 }
 
 void ModuleParser::parse_function_directives(Function *function) {
@@ -269,7 +270,7 @@ void ModuleParser::parse_extents(uint32_t extents[3]) {
         extents[i] = 1;
         if (i > 0 && !tokens_.accept(",")) continue;
         extents[i] = static_cast<uint32_t>(tokens_.take_unsigned("a size", UINT32_MAX));
-        if (extents[i] == 0) tokens_.fail("the size before this is 0");
+        if (extents[i] == 0) tokens_.fail_last("a size of 0");
     }
 }
 
@@ -281,9 +282,9 @@ Function *ModuleParser::add_function(Function function) {
         module_->functions.push_back(std::make_unique<Function>(std::move(function)));
         return module_->functions.back().get();
     }
-    if (known->second.kind != SymbolKind::function) tokens_.fail(function.name + " is declared twice");
+    if (known->second.kind != SymbolKind::function) tokens_.fail_last(function.name + " is declared twice");
     Function *first = module_->functions[static_cast<size_t>(known->second.index)].get();
-    if (first->is_defined && function.is_defined) tokens_.fail(function.name + " is defined twice");
+    if (first->is_defined && function.is_defined) tokens_.fail_last(function.name + " is defined twice");
     const auto are_alike = [](const std::vector<Parameter> &a, const std::vector<Parameter> &b) {
         bool alike = a.size() == b.size();
         for (size_t i = 0; alike && i < a.size(); i++) {
@@ -293,7 +294,7 @@ Function *ModuleParser::add_function(Function function) {
     };
     if (first->is_entry != function.is_entry || !are_alike(first->parameters, function.parameters) ||
         !are_alike(first->results, function.results)) {
-        tokens_.fail(function.name + " is declared differently before");
+        tokens_.fail_last(function.name + " is declared differently before");
     }
     if (function.is_defined) *first = std::move(function);
     return first;

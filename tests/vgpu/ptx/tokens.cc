@@ -15,11 +15,10 @@ void Tokens::fail(const std::string &what) const {
 }
 
 Token Tokens::take() {
-    const Token token = current_;
-    end_of_last_ = token.text.data() + token.text.size();
+    last_ = current_;
     current_ = ahead_;
     ahead_ = lexer_.next();
-    return token;
+    return last_;
 }
 
 bool Tokens::accept(std::string_view text) {
@@ -74,13 +73,13 @@ Literal Tokens::take_literal() {
 uint64_t Tokens::take_offset() {
     if (!accept("+") && !at("-")) return 0;
     const Literal literal = take_literal();
-    if (literal.type != Type::none) fail("the offset before this is no integer");
+    if (literal.type != Type::none) fail_last("an offset that is no integer");
     return literal.value;
 }
 
 uint64_t Tokens::take_align() {
     const uint64_t align = take_unsigned("an alignment", ALIGN_MAX);
-    if (align == 0 || (align & (align - 1)) != 0) fail("the alignment before this is no power of two");
+    if (align == 0 || (align & (align - 1)) != 0) fail_last("an alignment that is no power of two");
     return align;
 }
 

@@ -17,7 +17,7 @@ class Tokens {
     const Token &current() const { return current_; }
     const Token &ahead() const { return ahead_; } // the one behind it
     int line() const { return current_.line; }
-    const char *end_of_last() const { return end_of_last_; } // where the token taken last ends in the text
+    const Token &last() const { return last_; } // the one that was taken last
 
     // Of a word or punctuation.
     bool at(std::string_view text) const { return current_.text == text && current_.kind != TokenKind::string; }
@@ -39,13 +39,13 @@ class Tokens {
 
     void skip_pragma(); // what follows .pragma: hints to ptxas
 
-    // Something is wrong with the current token, or with an earlier one.
+    // Something is wrong with the current token, or with the last.
     [[noreturn]] void fail(const std::string &what) const;
+    [[noreturn]] void fail_last(const std::string &what) const { fail_at(last_.line, what, last_.text); }
 
   private:
     Lexer lexer_;
-    Token current_, ahead_;
-    const char *end_of_last_ = nullptr;
+    Token last_, current_, ahead_;
 };
 
 } // namespace vgpu::ptx
