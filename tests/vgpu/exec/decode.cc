@@ -387,6 +387,7 @@ Instr decode_instruction(Code &code, FrameLayout &frame, const ptx::Instruction 
         if (!match_modifiers(pattern, source.opcode, &form)) continue;
         form.row = pattern.row;
         form.source = &source;
+        form.function = code.source;
         Instr in;
         if (!Matcher(code, frame, source, pattern, form).operands(&in)) continue;
         in.run = pattern.row->select(form);

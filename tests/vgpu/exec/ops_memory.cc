@@ -134,7 +134,7 @@ struct Same {
 
 Run pick_cvta(const Form &form) {
     if (form.type() != Type::u64) return nullptr; // generic addresses have 64 bits
-    if (!is_shared(form)) return map1<Same, uint64_t, uint64_t>;
+    if (!is_shared(form)) return map<Same, uint64_t, uint64_t>;
     return form.has("to") ? Run(convert_shared<uint64_t, false>) : Run(convert_shared<uint64_t, true>);
 }
 

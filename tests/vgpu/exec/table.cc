@@ -3,9 +3,9 @@
 
 #define ARITHMETIC_ROWS(isa)                                                                                  \
     namespace vgpu::isa {                                                                                     \
-    extern const Rows integer_rows, carry_rows, bits_rows, float_rows, half_rows, compare_rows, convert_rows; \
+    extern const Rows integer_rows, carry_rows, bits_rows, float_rows, half_rows, compare_rows, move_rows, convert_rows; \
     static std::vector<Rows> arithmetic() {                                                                   \
-        return {integer_rows, carry_rows, bits_rows, float_rows, half_rows, compare_rows, convert_rows};      \
+        return {integer_rows, carry_rows, bits_rows, float_rows, half_rows, compare_rows, move_rows, convert_rows};      \
     }                                                                                                         \
     }
 

@@ -47,6 +47,7 @@ struct Form {
     std::vector<std::string_view> words; // the modifiers that are not types, in their order
     uint8_t widths[OPERANDS_MAX] = {};   // bytes of a lane of each operand's register, where the row says x or v
     const ptx::Instruction *source = nullptr;
+    const ptx::Function *function = nullptr;
 
     ptx::Type type() const { return types[0]; }
     bool has(std::string_view word) const;
