@@ -6,7 +6,7 @@ namespace vgpu::ptx {
 namespace {
 
 constexpr int DEPTH_MAX = 64;
-constexpr size_t REGISTERS_MAX = size_t{1} << 18;
+constexpr size_t REGISTERS_MAX = size_t{1} << 17;
 constexpr size_t TARGETS_MAX = size_t{1} << 20;
 
 } // namespace

@@ -123,7 +123,7 @@ void InitialValue::parse_number(uint64_t element) {
 
 void InitialValue::store(uint64_t element, uint64_t bits) {
     const uint64_t bytes = type_bytes(type_), end = (element + 1) * bytes;
-    if (end > INITIAL_BYTES_MAX) tokens_.fail("an initial value that is too large");
+    if (end > INITIAL_BYTES_MAX) tokens_.fail_last("an initial value that is too large");
     if (variable_.initial.size() < end) variable_.initial.resize(end);
     std::memcpy(&variable_.initial[end - bytes], &bits, bytes);
 }
@@ -137,7 +137,7 @@ void parse_initial_value(Tokens *tokens, const Symbols &symbols, Type type, Decl
     const bool is_unsized = declarator->is_unsized();
     const uint64_t given = value.parse_braces(0, 0, is_unsized ? BYTES_MAX : declarator->count_elements());
     if (!is_unsized) return;
-    if (given == 0) tokens->fail("an array without a size and without initial values");
+    if (given == 0) tokens->fail_last("an array without a size and without initial values");
     const uint64_t row = declarator->count_elements(1);
     declarator->extents[0] = (given + row - 1) / row;
 }

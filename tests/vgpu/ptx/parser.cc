@@ -12,8 +12,8 @@ namespace vgpu::ptx {
 namespace {
 
 constexpr uint64_t FILES_MAX = 65535;
-constexpr size_t REGISTERS_MAX = size_t{1} << 21;
-constexpr size_t INITIAL_BYTES_MAX = size_t{1} << 28;
+constexpr size_t REGISTERS_MAX = size_t{1} << 20;
+constexpr size_t INITIAL_BYTES_MAX = size_t{1} << 27;
 
 class ModuleParser {
   public:
@@ -118,7 +118,7 @@ void ModuleParser::parse_address_size() {
 // ".file 1 "name"" and, in some files, ", timestamp, size"
 void ModuleParser::parse_file() {
     const auto number = static_cast<size_t>(tokens_.take_unsigned("a file's number", FILES_MAX));
-    if (number == 0) tokens_.fail("a file that has the number 0");
+    if (number == 0) tokens_.fail_last("a file that has the number 0");
     if (module_->files.size() <= number) module_->files.resize(number + 1);
     module_->files[number] = tokens_.take_string("a file's name");
     for (int i = 0; i < 2 && tokens_.accept(","); i++)
