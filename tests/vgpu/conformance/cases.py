@@ -1,0 +1,11 @@
+"""All forms that compute on registers."""
+
+import cases_convert
+import cases_float
+import cases_integer
+import cases_select
+
+
+def all_forms(rng):
+    for module in (cases_integer, cases_float, cases_select, cases_convert):
+        yield from module.forms(rng)
