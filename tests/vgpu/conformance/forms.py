@@ -9,7 +9,7 @@ REGISTER_BITS = {"b8": 8, "b16": 16, "b32": 32, "b64": 64, "pred": 1}
 
 
 class Output:
-    """`register` is a key of REGISTER_BITS; `order` says how results are compared: as bits or as numbers of a format."""
+    """`register` is a key of REGISTER_BITS; `order`: whether results are compared as bits or as numbers of a format."""
 
     def __init__(self, register, order="bits"):
         self.register = register
@@ -164,8 +164,8 @@ def pair_input(f):
 
 
 def draw_operands(inputs, count, rng):
-    """All combinations of edges where there is room for them, otherwise a sample; the rest is random, some of it with an
-    edge among its operands or with two operands alike."""
+    """All combinations of edges where there is room for them, otherwise a sample; the rest is random, some of it with
+    an edge among its operands or with two operands alike."""
     combinations = 1
     for operand in inputs:
         combinations *= len(operand.edges)

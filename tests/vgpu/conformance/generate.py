@@ -6,8 +6,8 @@ usage: generate.py SEED FOLDER     the cases into FOLDER
        generate.py SEED            the forms' instructions, one a line, to standard output
 
 A kernel is  form_<n>(inputs, outputs, lanes): thread i reads operand k at inputs + (i * operands + k) * 8 and writes
-result k at outputs + (i * results + k) * 8, each as wide as its register. The lanes of a warp that `lanes` leaves out do
-not execute the instruction: their result is 0xA5 in each byte, and true of a predicate.
+result k at outputs + (i * results + k) * 8, each as wide as its register. The lanes of a warp that `lanes` leaves out
+do not execute the instruction: their result is 0xA5 in each byte, and true of a predicate.
 
 The .cases file, all little-endian: "VGPUCASE", then u64 number of forms, and of each form:
     u64 bytes of the text, the text (the instructions)

@@ -140,16 +140,15 @@ def extremum(f, operation, ftz=False, nan=False, xorsign=False):
         if ftz:
             a, b = f.flush(a), f.flush(b)
         a_nan, b_nan = f.is_nan(a), f.is_nan(b)
-        if xorsign and (a_nan or b_nan):
-            return None
         if (a_nan and b_nan) or (nan and (a_nan or b_nan)):
             return any_nan(f) if f is formats.F64 else f.nan
-        if a_nan or b_nan:
-            return b if a_nan else a
         sign = (a ^ b) & f.sign_bit
         if xorsign:
             a, b = a & ~f.sign_bit, b & ~f.sign_bit
-        result = (min if operation == "min" else max)(a, b, key=f.order)
+        if a_nan or b_nan:
+            result = b if a_nan else a
+        else:
+            result = (min if operation == "min" else max)(a, b, key=f.order)
         return result | sign if xorsign else result
 
     return run
@@ -239,22 +238,19 @@ def relative(exact, bound):
 
 
 def approximate_divide(f, ftz, full):
-    """div.approx and div.full: 2 units in the last place; approx: not where the divisor is subnormal, and of a divisor
-    beyond 2^126 only what the ISA says."""
+    """div.approx and div.full: 2 units in the last place; of a divisor beyond 2^126 approx says something else.
+    Subnormal operands and results are left out unless they are flushed: the ISA has two voices there."""
     huge = formats.from_integer(1 << 126)
 
     def run(a, b):
         if ftz:
             a, b = f.flush(a), f.flush(b)
         x, y = f.decode(a), f.decode(b)
-        if not full and y.kind == FINITE and not y.is_zero:
-            if f.is_tiny(y):
-                return None
-            if b & ~f.sign_bit > f.encode(huge):
-                if x.kind == FINITE:
-                    return Range(f.sign_bit, 0)
-                return f.nan
         exact = divide_values(x, y)
+        if f.is_tiny(x) or f.is_tiny(y) or (not ftz and f.is_tiny(exact)):
+            return None
+        if not full and y.kind == FINITE and b & ~f.sign_bit > f.encode(huge):
+            return Range(f.sign_bit, 0) if x.kind == FINITE else f.nan
         if exact.kind == NAN:
             return f.nan
         if exact.kind == INFINITE or exact.is_zero:
