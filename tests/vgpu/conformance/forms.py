@@ -18,14 +18,16 @@ class Output:
 
 class Form:
     """One kernel. `text` has its instructions, one a line, with %d0 .. for the results and %a0 .. for the operands;
-    `run` gets the operands as bit patterns and returns the result, or a tuple of them."""
+    `run` gets the operands as bit patterns and returns the result, or a tuple of them. `setup` is what the kernel
+    declares and executes before, in every lane."""
 
-    def __init__(self, group, text, outputs, inputs, run):
+    def __init__(self, group, text, outputs, inputs, run, setup=""):
         self.group = group
         self.text = text
         self.outputs = outputs
         self.inputs = inputs
         self.run = run
+        self.setup = setup
 
 
 class Input:

@@ -25,11 +25,12 @@ from array import array
 from pathlib import Path
 
 import cases
+from cases_memory import CONSTANT_WORDS, SLOT_BYTES
 from forms import REGISTER_BITS, draw_operands
 from reference_float import Range
 from reference_integer import ANY
 
-CASES = 512
+CASES = 384
 DRAWS_MAX = 20 * CASES  # of which CASES have to be ones that the ISA speaks of
 
 ORDERS = {"bits": 0, "f16": 1, "bf16": 2, "f32": 3, "f64": 4}
@@ -79,6 +80,11 @@ def write_cases(forms, path, rng):
 HEADER = """.version 8.3
 .target sm_90
 .address_size 64
+"""
+
+VARIABLES = f"""
+.global .align 16 .b8 global_bytes[{SLOT_BYTES * CASES}];
+.const .align 8 .b32 constant_words[16] = {{{", ".join(map(str, CONSTANT_WORDS))}}};
 """
 
 BEGIN = """
@@ -141,6 +147,7 @@ def kernel(number, form):
         lines += load_operand(index, operand.register)
     for index, output in enumerate(form.outputs):
         lines += prepare_result(index, output.register)
+    lines += form.setup.splitlines()
     lines += [f"@%run {line}" for line in form.text.splitlines()]
     for index, output in enumerate(form.outputs):
         lines += store_result(index, output.register)
@@ -163,7 +170,7 @@ def main(arguments):
     for stale in [*folder.glob("*.ptx"), *folder.glob("*.cases")]:
         stale.unlink()
     for name, forms in groups.items():
-        (folder / f"{name}.ptx").write_text(HEADER + "".join(kernel(n, form) for n, form in enumerate(forms)))
+        (folder / f"{name}.ptx").write_text(HEADER + VARIABLES + "".join(kernel(n, form) for n, form in enumerate(forms)))
         write_cases(forms, folder / f"{name}.cases", rng)
 
 
