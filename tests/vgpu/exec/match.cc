@@ -30,13 +30,13 @@ bool take_suffix(std::string_view *text, char suffix) {
     abort();
 }
 
-// "t", "t1", "w", "u32": the type of a typed operand; false: none of them.
+// "t", "t2", "w", "u32": the type of a typed operand; false: none of them.
 bool read_type(std::string_view item, OperandPattern *pattern) {
     if (item == "t" || item == "w") {
         pattern->form_type = 0;
         pattern->is_double = item == "w";
     } else if (item.size() == 2 && item[0] == 't' && item[1] >= '1' && item[1] <= '3') {
-        pattern->form_type = item[1] - '0';
+        pattern->form_type = item[1] - '1';
     } else {
         pattern->fixed = ptx::type_named(item);
         return pattern->fixed != ptx::Type::none;

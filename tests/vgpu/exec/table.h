@@ -23,7 +23,7 @@ struct Row {
     const char *modifiers;
 
     // The operands in their order, separated by spaces, a trailing ? makes one optional:
-    //   t, t1, t2    a register or immediate of the form's first, second, third type
+    //   t, t2, t3    a register or immediate of the form's first, second, third type; t1 is t
     //   w            a register or immediate twice as wide as the first type
     //   u32, f16 ..  one of this type
     //   x            a register or immediate of any width: see Instr::width
