@@ -42,7 +42,8 @@ template <class T> T saturate(T x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
 
 // ---- rounding ------------------------------------------------------------------------------------------------------
 
-// Runs RUN with the CPU rounding in MODE. The call is opaque to the compiler, so no computation moves out of it.
+// Runs RUN with the CPU rounding in MODE. The call is opaque to the compiler, so no computation moves out of it
+// and none is done at compile time; -frounding-math is not needed, and would keep fma and sqrt from being vectorised.
 template <Run RUN, int MODE> void rounded(Warp &warp, const Instr &in, Mask active) {
     const int before = fegetround();
     fesetround(MODE);
