@@ -44,7 +44,8 @@ template <class Op, bool FTZ, bool SATURATES> struct Single {
 template <class Op> struct Double {
     template <class... A> static double run(A... a) {
         const double result = Op::run(a...);
-        return result == result ? result : nan_of(a...);
+        const uint64_t nan = nan_of(a...);
+        return result == result ? result : bits_as<double>(nan);
     }
 };
 
@@ -105,7 +106,7 @@ template <bool MAXIMUM, bool FTZ, bool NANS, bool XOR_SIGN> struct Extreme {
     static double run(double a, double b) {
         const double number = of_numbers<uint64_t>(a, b), other = a != a ? b : a;
         const double result = a == a && b == b ? number : other;
-        return result == result ? result : nan_of(a);
+        return result == result ? result : bits_as<double>(nan_of(a));
     }
 };
 

@@ -25,10 +25,10 @@ constexpr uint64_t SIGN_64 = 0x8000000000000000, EXPONENT_64 = 0x7ff000000000000
 inline float canonical(float x) { return x == x ? x : bits_as<float>(NAN_32); }
 
 // f64 operations hand on the first of their NaN operands, made quiet, and make this one themselves.
-inline double nan_of() { return bits_as<double>(SIGN_64 | EXPONENT_64 | QUIET_64); }
-template <class... A> double nan_of(double first, A... rest) {
-    const double other = nan_of(rest...);
-    return first != first ? bits_as<double>(bits_as<uint64_t>(first) | QUIET_64) : other;
+inline uint64_t nan_of() { return SIGN_64 | EXPONENT_64 | QUIET_64; }
+template <class... A> uint64_t nan_of(double first, A... rest) {
+    const uint64_t other = nan_of(rest...), quiet = bits_as<uint64_t>(first) | QUIET_64;
+    return first != first ? quiet : other;
 }
 
 // .ftz: subnormal numbers are zeros of the same sign.
@@ -42,7 +42,8 @@ template <class T> T saturate(T x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
 
 // ---- rounding ------------------------------------------------------------------------------------------------------
 
-// Runs RUN with the CPU rounding in MODE. The call is opaque to the compiler, so no computation moves out of it.
+// Runs RUN with the CPU rounding in MODE. The call is opaque to the compiler, so no computation moves out of it
+// and none is done at compile time; -frounding-math is not needed, and would keep fma and sqrt from being vectorised.
 template <Run RUN, int MODE> void rounded(Warp &warp, const Instr &in, Mask active) {
     const int before = fegetround();
     fesetround(MODE);
@@ -120,8 +121,10 @@ template <class Format, Rounding ROUNDING, bool SATURATE_FINITE = false> uint64_
 template <class Format> float decode(uint32_t bits);
 template <> inline float decode<F16>(uint32_t bits) {
     const uint32_t sign = (bits & 0x8000) << 16, magnitude = (bits & 0x7fff) << 13;
-    const uint32_t number = bits_as<uint32_t>(bits_as<float>(magnitude) * 0x1p112f);
-    return bits_as<float>((magnitude < 0x7c00 << 13 ? number : magnitude | EXPONENT_32) | sign);
+    const uint32_t rebiased = magnitude + (112U << 23); // f32's bias is 127, f16's 15
+    const float subnormal = bits_as<float>(rebiased + (1U << 23)) - 0x1p-14f;
+    const uint32_t finite = magnitude < 1U << 23 ? bits_as<uint32_t>(subnormal) : rebiased;
+    return bits_as<float>((magnitude < 0x7c00U << 13 ? finite : magnitude | EXPONENT_32) | sign);
 }
 template <> inline float decode<BF16>(uint32_t bits) { return bits_as<float>(bits << 16); }
 template <> inline float decode<E5M2>(uint32_t bits) { return decode<F16>(bits << 8); }

@@ -2,7 +2,9 @@
 // rounding its result once more gives what rounding the exact one would:
 //   - products have at most 22 bits and are exact, so are sums of f16;
 //   - a sum of bf16 is rounded to 53 bits, which is harmless since it is more than twice bf16's 8 bits and two;
-//   - a fused multiply-add is rounded to odd, which keeps apart from a tie whatever is not one.
+//   - a fused multiply-add is rounded to odd, which keeps apart from a tie whatever is not one: a product of bf16 may
+//   be
+//     a tie that an addend decides which 53 bits do not hold.
 // NaN results are canonical.
 #include "tests/vgpu/exec/ops_float.h"
 
