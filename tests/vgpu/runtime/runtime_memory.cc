@@ -1,5 +1,5 @@
 // The runtime's notes on allocations, and the rules that copies and fills follow.
-#include "tests/vgpu/runtime/memory.h"
+#include "tests/vgpu/runtime/runtime_memory.h"
 
 #include <cstring>
 #include <map>
