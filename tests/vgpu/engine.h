@@ -21,6 +21,7 @@ enum class MemoryKind : uint8_t {
     pinned,  // on the host, for every device
     managed, // on the host, for every device
     module,  // a module's variables, in device memory
+    heap,    // of the kernels' own malloc, in device memory
 };
 
 struct Allocation {

@@ -32,12 +32,13 @@ struct Instr {
     Slot guard = SLOT_TRUE;
     Mask guard_flip = 0; // all bits set where the guard is negated
     Slot at[OPERANDS_MAX] = {};
-    int64_t offset = 0;               // of the address operand [base + offset]
-    uint32_t target = 0;              // a branch's: an index in the function's code
-    uint8_t width[OPERANDS_MAX] = {}; // bytes of a lane of each operand, where the table's row says x; 0: a sink
-    uint16_t flip = 0;                // bit i: operand i is a negated predicate
-    uint8_t count = 0;                // how many operands were given; those left out are sinks
-    const Form *form = nullptr;       // how it was written
+    int64_t offset[OPERANDS_MAX] = {}; // of an address operand [base + offset]
+    uint32_t target = 0;               // a branch's: an index in the function's code
+    uint8_t width[OPERANDS_MAX] = {};  // bytes of a lane of each operand, where the table's row says x; 0: a sink
+    uint16_t flip = 0;                 // bit i: operand i is a negated predicate
+    uint8_t vector = 1;                // elements of v2, v4, v8
+    uint8_t count = 0;                 // how many operands were given; those left out are sinks
+    const Form *form = nullptr;        // how it was written
 };
 
 // The registers that instructions see: a frame's. The rest of a warp is in warp.h.

@@ -31,6 +31,8 @@ struct Row {
     //   p|p, t|p     a pair; the second may be left out or be a sink
     //   m            an address
     //   v            a register of any width, or as many in braces as v2, v4 or v8 say: fills that many operands
+    //   c            what a call names: a function, or the register of its address, with its arguments
+    //   clock        a special register that changes while the kernel runs
     //   {x}          registers in braces, of any width and number: fills that many operands
     // A destination may be a sink (_). Instr::at holds them in order.
     const char *operands;
@@ -43,6 +45,7 @@ struct Form {
     const Row *row = nullptr;
     ptx::Type types[4] = {};             // in their order; none where there are fewer
     std::vector<std::string_view> words; // the modifiers that are not types, in their order
+    uint8_t widths[OPERANDS_MAX] = {};   // bytes of a lane of each operand's register, where the row says x or v
     const ptx::Instruction *source = nullptr;
     const ptx::Function *function = nullptr;
 

@@ -60,6 +60,7 @@ struct Instruction {
     std::vector<int> targets;        // indices in Function::code
     int line = 0;                    // in the PTX text, from 1
     int file = 0, file_line = 0;     // of the last .loc, in Module::files; 0: none
+    uint64_t used_bytes = ~uint64_t{0};    // of what it loads: .pragma "used_bytes_mask 15" before it
     std::string text;                // as written, for messages
 };
 
@@ -81,7 +82,8 @@ struct Variable {
     std::string name;
     Space space = Space::global; // global, constant, shared, local, param (of a call)
     uint64_t size_bytes = 0, align = 1;
-    bool is_extern = false; // in shared: the dynamic shared memory
+    bool is_extern = false;  // defined elsewhere; in shared: the dynamic shared memory
+    bool is_managed = false; // .attribute(.managed)
     std::vector<uint8_t> initial;
     std::vector<Relocation> relocations;
 };
@@ -102,6 +104,7 @@ struct Function {
     std::vector<Instruction> code;
     uint32_t max_threads[3] = {0, 0, 0};      // .maxntid, zeros: not given
     uint32_t required_threads[3] = {0, 0, 0}; // .reqntid
+    uint32_t required_cluster[3] = {0, 0, 0}; // .reqnctapercluster
     int line = 0;
 };
 

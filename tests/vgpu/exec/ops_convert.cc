@@ -1,0 +1,343 @@
+// cvt: conversions between numbers.
+//
+// Integers become other integers or f32 and f64 in one pass over the lanes. The others take three: load as f64, which
+// holds every f16, bf16 and f32 exactly; change (round to an integer, clamp); store, which rounds once. There are many
+// combinations of the passes, so these stay functions of their own.
+#include "tests/vgpu/exec/ops_float.h"
+#include "tests/vgpu/exec/ops_wide.h"
+
+namespace vgpu::VGPU_ISA {
+namespace {
+
+template <class T> constexpr T LEAST = std::is_signed_v<T> ? (T)(T{1} << (8 * sizeof(T) - 1)) : T{0};
+template <class T> constexpr T GREATEST = (T)~LEAST<T>;
+
+// d = Op::run(a), where registers may be wider than their types. As wide as they: in one pass without copies.
+template <class Op, class D, class S> void convert(Warp &warp, const Instr &in, Mask active) {
+    if (in.width[0] == sizeof(D) && in.width[1] == sizeof(S)) {
+        map<Op, D, S>(warp, in, active);
+        return;
+    }
+    alignas(64) S source[LANES];
+    alignas(64) D result[LANES];
+    load_low_bits(warp, in, 1, source);
+    map_lanes<Op>(ALL_LANES, result, source);
+    store_extended(warp, in, 0, result, active);
+}
+
+// ---- integers to integers ------------------------------------------------------------------------------------------
+
+template <class D> struct Truncate {
+    template <class S> static D run(S a) { return (D)a; }
+};
+template <class D> struct Clamp {
+    template <class S> static D run(S a) {
+        if (a < 0) {
+            if (!std::is_signed_v<D>) return 0;
+            return (int64_t)a < (int64_t)LEAST<D> ? LEAST<D> : (D)a;
+        }
+        return (uint64_t)a > (uint64_t)GREATEST<D> ? GREATEST<D> : (D)a;
+    }
+};
+
+Run between_integers(const Form &form) {
+    if (!are_wide_enough(form)) return nullptr;
+    return with_integer<1>(form.types[0], [&](auto d) {
+        return with_integer<1>(form.types[1], [&](auto s) -> Run {
+            using D = decltype(d);
+            using S = decltype(s);
+            return form.has("sat") ? convert<Clamp<D>, D, S> : convert<Truncate<D>, D, S>;
+        });
+    });
+}
+
+// ---- integers to f32 and f64 ---------------------------------------------------------------------------------------
+
+// The CPU rounds. Zero is set apart: some ways to convert unsigned numbers give -0 when rounding down.
+template <class D, bool SATURATES> struct FromInteger {
+    template <class S> static D run(S a) {
+        const D converted = a == 0 ? D{0} : (D)a;
+        return SATURATES ? saturate(converted) : converted;
+    }
+};
+template <class D> Run integer_to(const Form &form) {
+    if (!are_wide_enough(form)) return nullptr;
+    return with_integer<1>(form.types[1], [&](auto s) -> Run {
+        using S = decltype(s);
+        return form.has("sat") ? with_rounding<convert<FromInteger<D, true>, D, S>>(form)
+                               : with_rounding<convert<FromInteger<D, false>, D, S>>(form);
+    });
+}
+
+// ---- first pass: load ----------------------------------------------------------------------------------------------
+
+using Load = void (*)(const Warp &warp, const Instr &in, double *to);
+
+template <bool FTZ> struct WidenF32 {
+    static double run(uint32_t bits) { return (double)flush<FTZ>(bits_as<float>(bits)); }
+};
+struct WidenF64 {
+    static double run(uint64_t bits) { return bits_as<double>(bits); }
+};
+template <class Format> struct WidenHalf {
+    static double run(uint16_t bits) { return (double)decode<Format>(bits); }
+};
+// Integers of more than 53 bits lose the lowest ones, but for one that says whether they were zeros: enough to round to
+// a narrow format.
+struct WidenInteger {
+    template <class S> static double run(S a) {
+        constexpr S LOST = sizeof(S) == 8 ? (S)0xfff : S{0};
+        const S sticky = (S)((a & LOST) != 0 ? LOST & (S) ~(LOST >> 1) : 0);
+        const bool is_long = sizeof(S) == 8 && (a > (S)(GREATEST<S> >> 12) || a < (S)(LEAST<S> >> 12));
+        return (double)(is_long ? (S)((a & (S)~LOST) | sticky) : a);
+    }
+};
+
+template <class Op, class S> [[gnu::noinline]] void load(const Warp &warp, const Instr &in, double *to) {
+    alignas(64) S source[LANES];
+    load_low_bits(warp, in, 1, source);
+    map_lanes<Op>(ALL_LANES, to, source);
+}
+
+template <Load LOAD> struct Loading { static constexpr Load FUNCTION = LOAD; };
+
+// Calls pick with the Loading of the form's source.
+template <class F> Run with_load(const Form &form, F &&pick) {
+    switch (form.types[1]) {
+    case ptx::Type::f16:
+        return pick(Loading<load<WidenHalf<F16>, uint16_t>>{});
+    case ptx::Type::bf16:
+        return pick(Loading<load<WidenHalf<BF16>, uint16_t>>{});
+    case ptx::Type::f32:
+        if (form.has("ftz")) return pick(Loading<load<WidenF32<true>, uint32_t>>{});
+        return pick(Loading<load<WidenF32<false>, uint32_t>>{});
+    default:
+        return pick(Loading<load<WidenF64, uint64_t>>{});
+    }
+}
+template <class F> Run with_integer_load(const Form &form, F &&pick) {
+    return with_integer<1>(form.types[1],
+                           [&](auto s) -> Run { return pick(Loading<load<WidenInteger, decltype(s)>>{}); });
+}
+
+// ---- second pass: change -------------------------------------------------------------------------------------------
+
+using Change = void (*)(double *lanes);
+
+struct Keep {
+    static double run(double a) { return a; }
+};
+struct NearestInteger { // ties to even, the CPU's mode
+    static double run(double a) { return __builtin_rint(a); }
+};
+struct TruncateToInteger {
+    static double run(double a) { return __builtin_trunc(a); }
+};
+struct Floor {
+    static double run(double a) { return __builtin_floor(a); }
+};
+struct Ceiling {
+    static double run(double a) { return __builtin_ceil(a); }
+};
+struct Saturate {
+    static double run(double a) { return saturate(a); }
+};
+struct Rectify { // .relu: negative numbers give +0, NaN stays
+    static double run(double a) { return a <= 0 ? 0 : a; }
+};
+
+template <class Integral, class Limit> [[gnu::noinline]] void change(double *lanes) {
+    for (int l = 0; l < LANES; l++)
+        lanes[l] = Limit::run(Integral::run(lanes[l]));
+}
+
+template <Change CHANGE> struct Changing { static constexpr Change FUNCTION = CHANGE; };
+
+template <class Integral, class F> Run with_limit(const Form &form, F &&pick) {
+    if (form.has("sat")) return pick(Changing<change<Integral, Saturate>>{});
+    if (form.has("relu")) return pick(Changing<change<Integral, Rectify>>{});
+    return pick(Changing<change<Integral, Keep>>{});
+}
+template <class F> Run with_integral(const Form &form, F &&pick) {
+    if (form.has("rni")) return pick(NearestInteger{});
+    if (form.has("rzi")) return pick(TruncateToInteger{});
+    if (form.has("rmi")) return pick(Floor{});
+    if (form.has("rpi")) return pick(Ceiling{});
+    return pick(Keep{});
+}
+
+// ---- third pass: store ---------------------------------------------------------------------------------------------
+
+using Store = void (*)(Warp &warp, const Instr &in, Mask active, const double *from);
+
+template <Rounding ROUNDING, bool FTZ> struct NarrowF32 {
+    static uint32_t run(double a) {
+        const float nearest = canonical((float)a);
+        const uint32_t bits =
+            ROUNDING == Rounding::nearest_even ? bits_as<uint32_t>(nearest) : (uint32_t)encode<F32, ROUNDING>(a);
+        return bits_as<uint32_t>(flush<FTZ>(bits_as<float>(bits)));
+    }
+};
+struct NarrowF64 {
+    static uint64_t run(double a) { return bits_as<uint64_t>(a); }
+};
+template <class Format, Rounding ROUNDING, bool SATURATE_FINITE> struct NarrowHalf {
+    static uint16_t run(double a) { return (uint16_t)encode<Format, ROUNDING, SATURATE_FINITE>(a); }
+};
+// Numbers out of range are clamped. NaN gives 0, or the least number's bits where there are 64.
+template <class D> struct NarrowInteger {
+    static D run(double a) {
+        constexpr double LOW = (double)LEAST<D>,
+                         BEYOND = sizeof(D) == 8 ? 2.0 * (double)(GREATEST<D> / 2 + 1) : (double)GREATEST<D> + 1.0;
+        constexpr D OF_NAN = sizeof(D) == 8 ? (D)SIGN_64 : D{0};
+        const bool is_within = a >= LOW && a < BEYOND;
+        const D inside = (D)(is_within ? a : 0.0);
+        return a != a ? OF_NAN : is_within ? inside : a < LOW ? LEAST<D> : GREATEST<D>;
+    }
+};
+
+template <class Op, class D>
+[[gnu::noinline]] void store(Warp &warp, const Instr &in, Mask active, const double *from) {
+    alignas(64) D result[LANES];
+    map_lanes<Op>(ALL_LANES, result, from);
+    store_extended(warp, in, 0, result, active);
+}
+
+template <Store STORE> struct Storing { static constexpr Store FUNCTION = STORE; };
+
+template <class F> Run with_rounding_mode(const Form &form, F &&pick) {
+    if (form.has("rz")) return pick(std::integral_constant<Rounding, Rounding::toward_zero>{});
+    if (form.has("rm")) return pick(std::integral_constant<Rounding, Rounding::down>{});
+    if (form.has("rp")) return pick(std::integral_constant<Rounding, Rounding::up>{});
+    return pick(std::integral_constant<Rounding, Rounding::nearest_even>{});
+}
+
+// Calls pick with the Storing of the form's result, a floating-point number.
+template <class Format, class F> Run with_half_store(const Form &form, F &&pick) {
+    return with_rounding_mode(form, [&](auto mode) -> Run {
+        return with_flag(form.has("satfinite"), [&](auto satfinite) -> Run {
+            using Narrow = NarrowHalf<Format, decltype(mode)::value, decltype(satfinite)::value>;
+            return pick(Storing<store<Narrow, uint16_t>>{});
+        });
+    });
+}
+template <class F> Run with_store(const Form &form, F &&pick) {
+    switch (form.types[0]) {
+    case ptx::Type::f16:
+        return with_half_store<F16>(form, pick);
+    case ptx::Type::bf16:
+        return with_half_store<BF16>(form, pick);
+    case ptx::Type::f32:
+        return with_rounding_mode(form, [&](auto mode) -> Run {
+            return with_flag(form.has("ftz"), [&](auto ftz) -> Run {
+                return pick(Storing<store<NarrowF32<decltype(mode)::value, decltype(ftz)::value>, uint32_t>>{});
+            });
+        });
+    default:
+        return pick(Storing<store<NarrowF64, uint64_t>>{});
+    }
+}
+
+// ---- the three of them ---------------------------------------------------------------------------------------------
+
+template <Load LOAD, Change CHANGE, Store STORE> void three_passes(Warp &warp, const Instr &in, Mask active) {
+    alignas(64) double lanes[LANES];
+    LOAD(warp, in, lanes);
+    if (CHANGE != change<Keep, Keep>) CHANGE(lanes);
+    STORE(warp, in, active, lanes);
+}
+
+// Of one format to another.
+Run between_formats(const Form &form) {
+    if (!are_wide_enough(form)) return nullptr;
+    return with_load(form, [&](auto loading) {
+        return with_limit<Keep>(form, [&](auto changing) {
+            return with_store(form, [&](auto storing) -> Run {
+                return three_passes<decltype(loading)::FUNCTION, decltype(changing)::FUNCTION,
+                                    decltype(storing)::FUNCTION>;
+            });
+        });
+    });
+}
+
+// Within one format, whose numbers may be rounded to integers.
+template <Load LOAD, Store STORE> Run within_format(const Form &form) {
+    if (!are_wide_enough(form)) return nullptr;
+    return with_integral(form, [&](auto integral) {
+        return with_limit<decltype(integral)>(
+            form, [](auto changing) -> Run { return three_passes<LOAD, decltype(changing)::FUNCTION, STORE>; });
+    });
+}
+template <bool FTZ>
+constexpr auto WITHIN_F32 =
+    within_format<load<WidenF32<FTZ>, uint32_t>, store<NarrowF32<Rounding::nearest_even, FTZ>, uint32_t>>;
+template <class Format>
+constexpr auto WITHIN_HALF = within_format<load<WidenHalf<Format>, uint16_t>,
+                                           store<NarrowHalf<Format, Rounding::nearest_even, false>, uint16_t>>;
+constexpr auto WITHIN_F64 = within_format<load<WidenF64, uint64_t>, store<NarrowF64, uint64_t>>;
+
+// .sat has no effect: numbers out of range are clamped anyway.
+Run to_integer(const Form &form) {
+    if (!are_wide_enough(form)) return nullptr;
+    return with_load(form, [&](auto loading) {
+        return with_integral(form, [&](auto integral) {
+            return with_integer<1>(form.types[0], [](auto d) -> Run {
+                using D = decltype(d);
+                return three_passes<decltype(loading)::FUNCTION, change<decltype(integral), Keep>,
+                                    store<NarrowInteger<D>, D>>;
+            });
+        });
+    });
+}
+
+template <class Format> Run integer_to_half(const Form &form) {
+    if (!are_wide_enough(form)) return nullptr;
+    return with_integer_load(form, [&](auto loading) {
+        return with_limit<Keep>(form, [&](auto changing) {
+            return with_half_store<Format>(form, [](auto storing) -> Run {
+                return three_passes<decltype(loading)::FUNCTION, decltype(changing)::FUNCTION,
+                                    decltype(storing)::FUNCTION>;
+            });
+        });
+    });
+}
+
+#define INTEGER    "u8|u16|u32|u64|s8|s16|s32|s64"
+#define ROUNDING   "rn|rz|rm|rp"
+#define TO_INTEGER "rni|rzi|rmi|rpi"
+
+const Row rows[] = {
+    {"cvt", "sat? " INTEGER " " INTEGER, "x x", between_integers},
+    {"cvt", ROUNDING " ftz? sat? f32 " INTEGER, "x x", integer_to<float>},
+    {"cvt", ROUNDING " sat? f64 " INTEGER, "x x", integer_to<double>},
+    {"cvt", ROUNDING " sat? f16 " INTEGER, "x x", integer_to_half<F16>},
+    {"cvt", ROUNDING " bf16 " INTEGER, "x x", integer_to_half<BF16>},
+    {"cvt", TO_INTEGER " ftz? sat? " INTEGER " f32", "x x", to_integer},
+    {"cvt", TO_INTEGER " sat? " INTEGER " f64|f16", "x x", to_integer},
+    {"cvt", TO_INTEGER " " INTEGER " bf16", "x x", to_integer},
+    {"cvt", TO_INTEGER "? sat? f32 f32", "x x", WITHIN_F32<false>},
+    {"cvt", TO_INTEGER "? ftz sat? f32 f32", "x x", WITHIN_F32<true>},
+    {"cvt", TO_INTEGER "? sat? f64 f64", "x x", WITHIN_F64},
+    {"cvt", TO_INTEGER "? sat? f16 f16", "x x", WITHIN_HALF<F16>},
+    {"cvt", TO_INTEGER "? bf16 bf16", "x x", WITHIN_HALF<BF16>},
+    {"cvt", "ftz? sat? f64 f32", "x x", between_formats},
+    {"cvt", "ftz? sat? f32 f16", "x x", between_formats},
+    {"cvt", "ftz? f32 bf16", "x x", between_formats},
+    {"cvt", "sat? f64 f16", "x x", between_formats},
+    {"cvt", "f64 bf16", "x x", between_formats},
+    {"cvt", ROUNDING " ftz? sat? f32 f64", "x x", between_formats},
+    {"cvt", ROUNDING " ftz? sat? f16 f32", "x x", between_formats},
+    {"cvt", ROUNDING " sat? f16 f64", "x x", between_formats},
+    {"cvt", ROUNDING " f16 bf16", "x x", between_formats},
+    {"cvt", ROUNDING " ftz? bf16 f32", "x x", between_formats},
+    {"cvt", ROUNDING " bf16 f64", "x x", between_formats},
+    {"cvt", ROUNDING "? bf16 f16", "x x", between_formats},
+    {"cvt", "rn|rz relu? satfinite? f16|bf16 f32", "x x", between_formats},
+};
+
+} // namespace
+
+extern const Rows convert_rows;
+const Rows convert_rows = {rows, sizeof rows / sizeof rows[0]};
+
+} // namespace vgpu::VGPU_ISA

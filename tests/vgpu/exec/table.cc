@@ -1,0 +1,47 @@
+// Puts the groups of the instruction table together.
+#include "tests/vgpu/exec/table.h"
+
+#define ARITHMETIC_ROWS(isa)                                                                                  \
+    namespace vgpu::isa {                                                                                     \
+    extern const Rows integer_rows, carry_rows, bits_rows, float_rows, half_rows, compare_rows, move_rows, convert_rows; \
+    static std::vector<Rows> arithmetic() {                                                                   \
+        return {integer_rows, carry_rows, bits_rows, float_rows, half_rows, compare_rows, move_rows, convert_rows};      \
+    }                                                                                                         \
+    }
+
+ARITHMETIC_ROWS(baseline)
+#ifdef VGPU_X86
+ARITHMETIC_ROWS(v3)
+ARITHMETIC_ROWS(v4)
+#endif
+
+namespace vgpu {
+namespace baseline {
+extern const Rows control_rows, memory_rows, atomic_rows, warp_rows, async_rows;
+}
+
+namespace {
+
+std::vector<Rows> arithmetic() {
+#ifdef VGPU_X86
+    __builtin_cpu_init();
+    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+    if (v4) return vgpu::v4::arithmetic();
+    if (v3) return vgpu::v3::arithmetic();
+#endif
+    return baseline::arithmetic();
+}
+
+} // namespace
+
+std::vector<Rows> instruction_table() {
+    std::vector<Rows> table = {baseline::control_rows, baseline::memory_rows, baseline::atomic_rows,
+                               baseline::warp_rows, baseline::async_rows};
+    for (const Rows &rows : arithmetic())
+        table.push_back(rows);
+    return table;
+}
+
+} // namespace vgpu
