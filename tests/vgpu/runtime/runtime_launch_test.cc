@@ -222,8 +222,7 @@ TEST_F(LaunchTest, ImagesThatAreRefused) {
     auto load = [&](const char *image) {
         return cudaLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0);
     };
-    EXPECT_CUDA_ERROR(load(".version 7.0\n.target sm_75\n.address_size 64\n.entry k() { nonsense; }\n"),
-                      cudaErrorInvalidPtx);
+    EXPECT_CUDA_ERROR(load(".version 7.0\n.target sm_75\n.address_size 64\n.entry k( { ret; }\n"), cudaErrorInvalidPtx);
     EXPECT_CUDA_ERROR(load(nullptr), cudaErrorInvalidValue);
     EXPECT_CUDA_ERROR(cudaLibraryLoadFromFile(&library, "/nowhere.ptx", nullptr, nullptr, 0, nullptr, nullptr, 0),
                       cudaErrorFileNotFound);

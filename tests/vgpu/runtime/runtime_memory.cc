@@ -95,6 +95,8 @@ Location locate(const void *address) {
     case MemoryKind::managed:
         location.place = Place::managed;
         break;
+    case MemoryKind::heap:
+        fail(cudaErrorInvalidValue); // of no use to the host, as on a real machine
     }
     return location;
 }
