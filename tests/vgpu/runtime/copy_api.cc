@@ -1,7 +1,7 @@
 // The API of copying and setting memory.
 #include "tests/vgpu/runtime/device.h"
 #include "tests/vgpu/runtime/errors.h"
-#include "tests/vgpu/runtime/memory.h"
+#include "tests/vgpu/runtime/runtime_memory.h"
 #include "tests/vgpu/runtime/streams.h"
 
 namespace vgpu {

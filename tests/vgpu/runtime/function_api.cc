@@ -3,7 +3,7 @@
 
 #include "tests/vgpu/runtime/device.h"
 #include "tests/vgpu/runtime/errors.h"
-#include "tests/vgpu/runtime/launch.h"
+#include "tests/vgpu/runtime/kernel_launch.h"
 #include "tests/vgpu/runtime/libraries.h"
 
 namespace vgpu {

@@ -1,7 +1,7 @@
 // The API of launches.
 #include "tests/vgpu/runtime/device.h"
 #include "tests/vgpu/runtime/errors.h"
-#include "tests/vgpu/runtime/launch.h"
+#include "tests/vgpu/runtime/kernel_launch.h"
 #include "tests/vgpu/runtime/streams.h"
 #include "tests/vgpu/runtime/work.h"
 

@@ -12,7 +12,7 @@
 #include "tests/vgpu/runtime/environment.h"
 #include "tests/vgpu/runtime/events.h"
 #include "tests/vgpu/runtime/graphs.h"
-#include "tests/vgpu/runtime/memory.h"
+#include "tests/vgpu/runtime/runtime_memory.h"
 #include "tests/vgpu/runtime/streams.h"
 
 namespace vgpu {

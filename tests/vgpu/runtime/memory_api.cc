@@ -4,7 +4,7 @@
 #include "tests/vgpu/runtime/capture.h"
 #include "tests/vgpu/runtime/device.h"
 #include "tests/vgpu/runtime/errors.h"
-#include "tests/vgpu/runtime/memory.h"
+#include "tests/vgpu/runtime/runtime_memory.h"
 #include "tests/vgpu/runtime/streams.h"
 
 namespace vgpu {
@@ -193,7 +193,8 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
         Location location;
         if (Allocation found; !memory_find(address_of(pointer), &found) || !found.is_freed) location = locate(pointer);
         auto *own = const_cast<void *>(pointer);
-        attributes->device = location.allocation.device;
+        // Memory that the program registered is of no device.
+        attributes->device = location.allocation.device >= 0 ? location.allocation.device : current_device().index;
         switch (location.place) {
         case Place::pageable:
             attributes->type = cudaMemoryTypeUnregistered;

@@ -1,6 +1,7 @@
 // The models, and the settings in the environment that choose among them.
 #include "tests/vgpu/runtime/model.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -121,7 +122,9 @@ const Setup &setup() {
 bool parse_bytes(const std::string &text, uint64_t *bytes) {
     if (text.empty() || text[0] < '0' || text[0] > '9') return false;
     char *end = nullptr;
+    errno = 0;
     uint64_t value = strtoull(text.c_str(), &end, 10);
+    if (errno != 0) return false;
     std::string unit = end;
     int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
     if (shift < 0 || value > UINT64_MAX >> shift) return false;

@@ -1,6 +1,6 @@
 // The twins of functions for programs that were compiled with --default-stream per-thread: a null stream, and none at
 // all, is the calling thread's own.
-#include "tests/vgpu/runtime/memory.h"
+#include "tests/vgpu/runtime/runtime_memory.h"
 
 using namespace vgpu;
 

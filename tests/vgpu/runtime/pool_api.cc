@@ -4,7 +4,7 @@
 #include "tests/vgpu/runtime/capture.h"
 #include "tests/vgpu/runtime/device.h"
 #include "tests/vgpu/runtime/errors.h"
-#include "tests/vgpu/runtime/memory.h"
+#include "tests/vgpu/runtime/runtime_memory.h"
 #include "tests/vgpu/runtime/streams.h"
 
 namespace vgpu {

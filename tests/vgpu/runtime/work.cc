@@ -6,7 +6,7 @@
 #include "tests/vgpu/runtime/capture.h"
 #include "tests/vgpu/runtime/device.h"
 #include "tests/vgpu/runtime/graphs.h"
-#include "tests/vgpu/runtime/memory.h"
+#include "tests/vgpu/runtime/runtime_memory.h"
 
 namespace vgpu {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/vgpu/runtime/cuda_api.h"
-#include "tests/vgpu/runtime/launch.h"
+#include "tests/vgpu/runtime/kernel_launch.h"
 #include "tests/vgpu/runtime/streams.h"
 
 namespace vgpu {

@@ -1,5 +1,5 @@
 // The runtime's notes on allocations, and the rules that copies and fills follow.
-#include "tests/vgpu/runtime/memory.h"
+#include "tests/vgpu/runtime/runtime_memory.h"
 
 #include <cstring>
 #include <map>
@@ -96,6 +96,8 @@ Location locate(const void *address) {
     case MemoryKind::managed:
         location.place = Place::managed;
         break;
+    case MemoryKind::heap:
+        fail(cudaErrorInvalidValue); // of no use to the host, as on a real machine
     }
     return location;
 }

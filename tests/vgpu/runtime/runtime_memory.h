@@ -1,6 +1,6 @@
 // What the runtime knows of memory beyond the engine: flags, pools, what kind of memory an address is in.
-#ifndef SHOAL_TESTS_VGPU_RUNTIME_MEMORY_H
-#define SHOAL_TESTS_VGPU_RUNTIME_MEMORY_H
+#ifndef SHOAL_TESTS_VGPU_RUNTIME_RUNTIME_MEMORY_H
+#define SHOAL_TESTS_VGPU_RUNTIME_RUNTIME_MEMORY_H
 
 #include <memory>
 #include <optional>

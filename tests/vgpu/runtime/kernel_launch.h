@@ -1,6 +1,6 @@
 // Launches of kernels: what is checked before one, and how many blocks a multiprocessor holds.
-#ifndef SHOAL_TESTS_VGPU_RUNTIME_LAUNCH_H
-#define SHOAL_TESTS_VGPU_RUNTIME_LAUNCH_H
+#ifndef SHOAL_TESTS_VGPU_RUNTIME_KERNEL_LAUNCH_H
+#define SHOAL_TESTS_VGPU_RUNTIME_KERNEL_LAUNCH_H
 
 #include "tests/vgpu/runtime/libraries.h"
 

@@ -1,5 +1,5 @@
 // Checks and occupancy of launches.
-#include "tests/vgpu/runtime/launch.h"
+#include "tests/vgpu/runtime/kernel_launch.h"
 
 #include <algorithm>
 #include <cstring>
