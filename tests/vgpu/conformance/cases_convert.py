@@ -62,7 +62,7 @@ def float_forms():
             to, of = FORMATS[d], FORMATS[s]
             exact = to.mantissa_bits >= of.mantissa_bits and to.e_min <= of.e_min and to.bias >= of.bias
             for rounding in ("",) if exact else ROUNDINGS:
-                for ftz in ("", "ftz") if "f32" in (d, s) and "f64" not in (d, s) else ("",):
+                for ftz in ("", "ftz") if "f32" in (d, s) else ("",):
                     for sat in ("", "sat") if "bf16" not in (d, s) else ("",):
                         if d == s == "bf16":
                             continue

@@ -159,7 +159,7 @@ def constant_forms():
 def space_forms():
     """isspacep of addresses in all the spaces, and cvta there and back."""
     kinds = ("global", "shared", "local", "const")
-    setup = ".reg .b64 %g, %l, %c;\n.reg .b64 %s;\n" + SETUP["shared"] + "\ncvt.u64.u32 %s, %m;\ncvta.shared.u64 %s, %s;"
+    setup = ".reg .b64 %g, %l, %c, %s;\n" + SETUP["shared"] + "\ncvt.u64.u32 %s, %m;\ncvta.shared.u64 %s, %s;"
     setup += "\n.local .align 16 .b8 local_bytes[32];\nmov.u64 %l, local_bytes;\ncvta.local.u64 %l, %l;"
     setup += "\nmov.u64 %g, global_bytes;\ncvta.global.u64 %g, %g;\nmov.u64 %c, constant_words;\ncvta.const.u64 %c, %c;"
     dummy = [integer_input("b32")]
@@ -214,7 +214,9 @@ ATOMIC_SPACES = (
     ("", generic_setup("global")),
     ("", generic_setup("shared")),
 )
-ATOMIC_ORDERS = ("relaxed.cta", "relaxed.gpu", "relaxed.sys", "acquire.gpu", "release.gpu", "acq_rel.gpu", "acq_rel.cta")
+ATOMIC_ORDERS = (
+    "relaxed.cta", "relaxed.gpu", "relaxed.sys", "acquire.gpu", "release.gpu", "acq_rel.gpu", "acq_rel.cta",
+)  # fmt: skip
 
 
 def atomic_form(name, modifiers, space, setup, t, run, source, suffix=""):
@@ -240,9 +242,10 @@ def atomic_forms(rng):
         yield atomic_form("atom", (order, space, operation), space, setup, t, run, integer_input(register(t)))
     for order in ATOMIC_ORDERS:
         add = ref.arithmetic("u32", lambda a, b: a + b)
-        yield atomic_form("atom", (order, "global", "add"), "global", SETUP["global"], "u32", add, integer_input("b32"))
-        if not order.startswith(("acquire", "acq_rel")):
-            yield atomic_form("red", (order, "global", "add"), "global", SETUP["global"], "u32", add, integer_input("b32"))
+        for name in ("atom", "red"):
+            if name == "atom" or not order.startswith(("acquire", "acq_rel")):
+                modifiers, source = (order, "global", "add"), integer_input("b32")
+                yield atomic_form(name, modifiers, "global", SETUP["global"], "u32", add, source)
 
 
 def float_add(f, keeps_subnormals):

@@ -162,7 +162,7 @@ def move_forms():
     yield Form("mov", text, [Output("b32")], [integer_input("b64")], lambda a: a >> 32)
     text = "mov.b128 %q0, {%a0, %a1};\nmov.b128 {%d1, %d0}, %q0;"
     yield Form("mov", text, [Output("b64")] * 2, [integer_input("b64")] * 2, lambda a, b: (b, a))
-    yield byte_pack_form()
+    yield from byte_pack_forms()
 
 
 def pack_forms(whole, part):
@@ -181,15 +181,18 @@ def pack_forms(whole, part):
     yield Form("mov", f"mov.{whole} {{{braces}}}, %a0;", [Output(part)] * count, [integer_input(whole)], unpack)
 
 
-def byte_pack_form():
-    """Four bytes, taken apart and put together again in another order."""
+def byte_pack_forms():
+    """Two and four bytes, taken apart and put together again in another order."""
+    text = "mov.b16 {%c0, %c1}, %a0;\nmov.b16 %d0, {%c1, %c0};"
+    swap = lambda a: a >> 8 | (a & 0xFF) << 8  # noqa: E731
+    yield Form("mov", text, [Output("b16")], [integer_input("b16")], swap)
     text = "mov.b32 {%c0, %c1, %c2, %c3}, %a0;\nmov.b32 %d0, {%c2, %c0, %c3, %c1};"
 
     def run(a):
         byte = [a >> 8 * i & 0xFF for i in range(4)]
         return byte[2] | byte[0] << 8 | byte[3] << 16 | byte[1] << 24
 
-    return Form("mov", text, [Output("b32")], [integer_input("b32")], run)
+    yield Form("mov", text, [Output("b32")], [integer_input("b32")], run)
 
 
 def forms(rng):

@@ -170,7 +170,8 @@ def main(arguments):
     for stale in [*folder.glob("*.ptx"), *folder.glob("*.cases")]:
         stale.unlink()
     for name, forms in groups.items():
-        (folder / f"{name}.ptx").write_text(HEADER + VARIABLES + "".join(kernel(n, form) for n, form in enumerate(forms)))
+        kernels = "".join(kernel(number, form) for number, form in enumerate(forms))
+        (folder / f"{name}.ptx").write_text(HEADER + VARIABLES + kernels)
         write_cases(forms, folder / f"{name}.cases", rng)
 
 

@@ -182,10 +182,17 @@ def reverse(bits):
     return lambda a: int(format(a, f"0{bits}b")[::-1], 2)
 
 
+def is_open_field(bits, position, length):
+    """The ISA takes positions and lengths modulo 256, NVIDIA's assembler takes those of 64 bits as they are."""
+    return bits == 64 and max(position, length) > 255
+
+
 def extract_field(type_name):
     t = IntegerType(type_name)
 
     def run(a, position, length):
+        if is_open_field(t.bits, position, length):
+            return None
         position, length = position & 0xFF, length & 0xFF
         # Beyond the register follow copies of its sign, or zeros.
         field = (t.number(a) >> position) & mask(length)
@@ -198,6 +205,8 @@ def extract_field(type_name):
 
 def insert_field(bits):
     def run(a, b, position, length):
+        if is_open_field(bits, position, length):
+            return None
         position, length = position & 0xFF, length & 0xFF
         field = mask(length) << position & mask(bits)
         return b & ~field | a << position & field
