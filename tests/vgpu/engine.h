@@ -81,7 +81,8 @@ struct KernelInfo {
     int ptx_version = 0;            // 90 for sm_90's
 };
 
-// Parses and decodes the text and places its variables. nullptr: it cannot be; `error` says why and where.
+// Parses the text and places its variables. nullptr: it cannot be; `error` says why and where. A kernel is decoded when
+// it is launched first: what the engine does not know fails the launch, and not what a program never runs.
 Module *module_load(int device, const std::string &ptx, std::string *error);
 void module_unload(Module *module);
 Kernel *module_kernel(Module *module, const std::string &name); // nullptr: none

@@ -1,12 +1,14 @@
 // Puts the groups of the instruction table together.
 #include "tests/vgpu/exec/table.h"
 
-#define ARITHMETIC_ROWS(isa)                                                                                  \
-    namespace vgpu::isa {                                                                                     \
-    extern const Rows integer_rows, carry_rows, bits_rows, float_rows, half_rows, compare_rows, move_rows, convert_rows; \
-    static std::vector<Rows> arithmetic() {                                                                   \
-        return {integer_rows, carry_rows, bits_rows, float_rows, half_rows, compare_rows, move_rows, convert_rows};      \
-    }                                                                                                         \
+#define ARITHMETIC_ROWS(isa)                                                                               \
+    namespace vgpu::isa {                                                                                  \
+    extern const Rows integer_rows, carry_rows, bits_rows, float_rows, half_rows, compare_rows, move_rows, \
+        convert_rows, pack_rows;                                                                           \
+    static std::vector<Rows> arithmetic() {                                                                \
+        return {integer_rows, carry_rows, bits_rows,    float_rows, half_rows,                             \
+                compare_rows, move_rows,  convert_rows, pack_rows};                                        \
+    }                                                                                                      \
     }
 
 ARITHMETIC_ROWS(baseline)
