@@ -90,6 +90,8 @@ TEST(ErrorTest, OfDirectives) {
         {".alias a, b;", 1, "no function has this name", "a"},
         {".func f();\n.func g();\n.alias f, g;", 3, "an alias of a function without a body", "f"},
         {".func f() { ret; } .func g() { ret; } .alias f, g;", 1, "an alias with a body", "f"},
+        {".func f(.param .b32 a); .func g() { ret; } .alias f, g;", 1, "an alias of a function with other parameters",
+         "f"},
         {".func f(); .func g() { ret; } .alias f, g;\n.alias f, g;", 2, "an alias that has a target already", "f"},
     });
 }

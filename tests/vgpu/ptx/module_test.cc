@@ -77,14 +77,14 @@ TEST(VariableTest, SpacesSizesAndAlignments) {
     struct Expected {
         const char *name;
         Space space;
-        uint64_t size_bytes, align;
         bool is_extern, is_managed;
+        uint64_t size_bytes, align;
     };
     const Expected expected[] = {
-        {"a", Space::global, 3, 16, false, false},   {"b", Space::constant, 2, 2, false, false},
-        {"c", Space::constant, 10, 2, false, false}, {"d", Space::shared, 96, 16, false, false},
-        {"e", Space::shared, 0, 128, true, false},   {"f", Space::global, 8, 8, true, false},
-        {"g", Space::global, 4, 4, false, true},     {"h", Space::global, 16, 16, false, false},
+        {"a", Space::global, false, false, 3, 16},   {"b", Space::constant, false, false, 2, 2},
+        {"c", Space::constant, false, false, 10, 2}, {"d", Space::shared, false, false, 96, 16},
+        {"e", Space::shared, true, false, 0, 128},   {"f", Space::global, true, false, 8, 8},
+        {"g", Space::global, false, true, 4, 4},     {"h", Space::global, false, false, 16, 16},
     };
     ASSERT_EQ(module->variables.size(), std::size(expected));
     for (size_t i = 0; i < std::size(expected); i++) {

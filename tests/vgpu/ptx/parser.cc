@@ -1,4 +1,5 @@
 // The module level of PTX: variables, functions and the directives around them.
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -14,6 +15,17 @@ namespace {
 constexpr uint64_t FILES_MAX = 65535;
 constexpr size_t REGISTERS_MAX = size_t{1} << 20;
 constexpr size_t INITIAL_BYTES_MAX = size_t{1} << 27;
+
+bool are_alike(const std::vector<Parameter> &a, const std::vector<Parameter> &b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Parameter &x, const Parameter &y) {
+        return x.size_bytes == y.size_bytes && x.offset == y.offset;
+    });
+}
+
+// Whether calls of one may be calls of the other.
+bool are_alike(const Function &a, const Function &b) {
+    return a.is_entry == b.is_entry && are_alike(a.parameters, b.parameters) && are_alike(a.results, b.results);
+}
 
 class ModuleParser {
   public:
@@ -285,17 +297,7 @@ Function *ModuleParser::add_function(Function function) {
     if (known->second.kind != SymbolKind::function) tokens_.fail_last(function.name + " is declared twice");
     Function *first = module_->functions[static_cast<size_t>(known->second.index)].get();
     if (first->is_defined && function.is_defined) tokens_.fail_last(function.name + " is defined twice");
-    const auto are_alike = [](const std::vector<Parameter> &a, const std::vector<Parameter> &b) {
-        bool alike = a.size() == b.size();
-        for (size_t i = 0; alike && i < a.size(); i++) {
-            alike = a[i].size_bytes == b[i].size_bytes && a[i].offset == b[i].offset;
-        }
-        return alike;
-    };
-    if (first->is_entry != function.is_entry || !are_alike(first->parameters, function.parameters) ||
-        !are_alike(first->results, function.results)) {
-        tokens_.fail_last(function.name + " is declared differently before");
-    }
+    if (!are_alike(*first, function)) tokens_.fail_last(function.name + " is declared differently before");
     if (function.is_defined) *first = std::move(function);
     return first;
 }
@@ -304,15 +306,13 @@ Function *ModuleParser::add_function(Function function) {
 void ModuleParser::resolve_aliases() {
     std::map<int, int> targets;
     for (const Alias &alias : aliases_) {
-        if (module_->functions[static_cast<size_t>(alias.function)]->is_defined) {
-            fail_at(alias.name.line, "an alias with a body", alias.name.text);
-        }
-        if (!module_->functions[static_cast<size_t>(alias.target)]->is_defined) {
-            fail_at(alias.name.line, "an alias of a function without a body", alias.name.text);
-        }
-        if (!targets.emplace(alias.function, alias.target).second) {
-            fail_at(alias.name.line, "an alias that has a target already", alias.name.text);
-        }
+        const auto fail = [&alias](const char *what) { fail_at(alias.name.line, what, alias.name.text); };
+        const Function &function = *module_->functions[static_cast<size_t>(alias.function)];
+        const Function &target = *module_->functions[static_cast<size_t>(alias.target)];
+        if (function.is_defined) fail("an alias with a body");
+        if (!target.is_defined) fail("an alias of a function without a body");
+        if (!are_alike(function, target)) fail("an alias of a function with other parameters");
+        if (!targets.emplace(alias.function, alias.target).second) fail("an alias that has a target already");
     }
     if (targets.empty()) return;
     const auto resolve = [&targets](SymbolKind kind, int *index) {

@@ -371,8 +371,11 @@ TEST(DamagedTest, NestingIsLimited) {
 TEST(DamagedTest, MemoryIsLimited) {
     const auto repeat_numbered = [](const std::string &before, const std::string &after, int times) {
         std::string text = HEADER;
-        for (int i = 0; i < times; i++)
-            text += before + std::to_string(i) + after;
+        for (int i = 0; i < times; i++) {
+            text += before;
+            text += std::to_string(i);
+            text += after;
+        }
         return text;
     };
     EXPECT_TRUE(is_taken(repeat_numbered(".entry k", " { .reg .b32 a<131072>; }", 1)));

@@ -39,7 +39,7 @@ inline std::string show_parts(const Function &function, const Operand &operand, 
 // "(variable 0 +0)", "%r1|%p1", "_"
 inline std::string show(const Function &function, const Operand &operand) {
     static const char *const SYMBOLS[] = {"variable", "parameter", "result", "module_variable", "function"};
-    const std::string value = std::to_string(static_cast<int64_t>(operand.value));
+    std::string value = std::to_string(static_cast<int64_t>(operand.value));
     const std::string offset = " +" + value;
     switch (operand.kind) {
     case Operand::Kind::reg:
