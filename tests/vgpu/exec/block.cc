@@ -171,9 +171,6 @@ void Block::arrive_and_wait(Warp &warp, const Instr &in, int barrier, uint32_t e
                    __builtin_ctz(active)};
     }
     bool aligned = is_aligned(warp.frame(), uint32_t(&in - warp.frame().code->instrs.data()));
-    if (aligned && warp.live() != warp.lanes_at_start() && (checks_enabled() & CHECK_BARRIERS) != 0) {
-        throw Trap{Fault::failure, "barrier divergence: other threads of the warp have exited", __builtin_ctz(active)};
-    }
     at.expected = std::max(at.expected, expected);
     at.votes += votes;
     at.voters += uint32_t(__builtin_popcount(active));

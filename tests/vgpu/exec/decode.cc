@@ -210,7 +210,7 @@ class Matcher {
         case Pattern::vector:
             return vector(operand);
         case Pattern::braces:
-            return operand.kind == Kind::vector && elements(operand, Type::none);
+            return braces(operand);
         case Pattern::clock:
             return operand.kind == Kind::special && is_clock(operand.name) && put(frame_.sink(), 0);
         case Pattern::call:
@@ -353,6 +353,13 @@ class Matcher {
             if (!any(part, type)) return false;
         }
         return true;
+    }
+
+    // The parts of a value of the form's type.
+    bool braces(const ptx::Operand &operand) {
+        if (operand.kind != Kind::vector) return false;
+        size_t bytes = ptx::type_bytes(form_.type()) / operand.parts.size();
+        return elements(operand, bytes <= 1 ? Type::b8 : bytes == 2 ? Type::b16 : bytes == 4 ? Type::b32 : Type::b64);
     }
 
     bool vector(const ptx::Operand &operand) {

@@ -9,8 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/vgpu/exec/block.h"
 #include "tests/vgpu/exec/table.h"
-#include "tests/vgpu/exec/warp.h"
 
 #define VGPU_TABLE(isa)                                                           \
     namespace vgpu::isa {                                                         \
@@ -32,9 +32,28 @@ class Ops : public testing::TestWithParam<const char *> {
     static constexpr int OPERAND_BYTES = 16 * LANES;
     static constexpr Slot FIRST_OPERAND = 64;
 
-    struct Frame : Warp {
+    // A warp of a block that executes nothing.
+    struct Machine {
+        ptx::Function function;
+        Module module;
+        Code code;
+        Kernel kernel;
+        LaunchState launch;
+        Block home{prepare()};
+
+      private:
+        const LaunchState &prepare() {
+            code.source = &function;
+            kernel.module = &module;
+            launch.kernel = &kernel;
+            launch.code = &code;
+            return launch;
+        }
+    };
+
+    struct Frame : private Machine, public Warp {
         alignas(64) uint8_t bytes[FIRST_OPERAND + OPERANDS_MAX * OPERAND_BYTES] = {};
-        Frame() { frame_ = bytes; }
+        Frame() : Warp(home, 0, ALL_LANES) { frame_ = bytes; }
     };
 
     void SetUp() override {

@@ -203,7 +203,6 @@ void Warp::branch_indexed(const Instr &in, Mask active) {
 }
 
 void Warp::exit(Mask active) {
-    check_exit(active);
     for (Frame *frame = running_.frame; frame != nullptr;) {
         Frame *caller = frame->caller;
         release_frame(frame, active);
@@ -217,17 +216,6 @@ void Warp::exit(Mask active) {
     }
     stop();
     block_.lanes_exited(*this);
-}
-
-void Warp::check_exit(Mask active) {
-    if ((checks_enabled() & CHECK_BARRIERS) == 0) return;
-    for (const Group &group : groups_) {
-        if (group.wait != Wait::barrier || !block_.is_aligned(*group.frame, group.pc - 1)) continue;
-        throw Trap{Fault::failure,
-                   "barrier divergence: the thread exits while others of its warp wait at a barrier (PTX line " +
-                       std::to_string(group.frame->code->instrs[group.pc - 1].form->source->line) + ")",
-                   __builtin_ctz(active)};
-    }
 }
 
 // ---- meeting other lanes -------------------------------------------------------------------------------------------

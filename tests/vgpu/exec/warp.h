@@ -133,7 +133,6 @@ class Warp : public WarpRegisters {
     void copy_arguments(const Instr &in, const Code &callee, uint64_t callee_base, Mask active);
     void copy_results(const Frame &callee, Mask active);
     const Code &callee(const Instr &in, Mask active, Mask *same);
-    void check_exit(Mask active);
 
     void gather_addresses(const Instr &in, int operand, uint64_t *address) const;
     void locate_each(const Instr &in, const uint64_t *address, Mask active, uint32_t bytes, Access access,

@@ -228,6 +228,7 @@ Operand BodyParser::parse_word() {
         operand.kind = Operand::Kind::symbol;
         operand.symbol = symbol->second.kind;
         operand.index = symbol->second.index;
+        operand.name = name;
     } else if (name == "WARP_SZ") {
         operand.kind = Operand::Kind::integer;
         operand.value = WARP_SIZE;

@@ -87,7 +87,6 @@ Location locate(const void *address) {
     switch (found.kind) {
     case MemoryKind::device:
     case MemoryKind::module:
-    case MemoryKind::heap:
         location.place = Place::device;
         break;
     case MemoryKind::pinned:
