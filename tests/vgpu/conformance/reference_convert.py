@@ -30,13 +30,16 @@ def integer_to_float(destination, source, rounding, saturate=False):
 
 
 def float_to_integer(destination, source, rounding, register_bits, ftz=False):
-    """Clamped to the destination's range."""
+    """Clamped to the destination's range. What an f64's NaN becomes in u8 and u16 is left out: the ISA says the highest
+    bit, NVIDIA's assembler clamps what it became in u32."""
     d, f = IntegerType(destination), FORMATS[source]
     nan_is_zero = source != "f64" and d.bits != 64
 
     def run(a):
         value = f.decode(f.flush(a) if ftz else a)
         if value.kind == NAN:
+            if source == "f64" and destination in ("u8", "u16"):
+                return None
             pattern = 0 if nan_is_zero else 1 << (d.bits - 1)
         elif value.kind == INFINITE:
             pattern = d.pattern(d.low if value.sign else d.high)
