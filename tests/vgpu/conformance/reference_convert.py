@@ -54,6 +54,8 @@ def float_to_integer(destination, source, rounding, register_bits, ftz=False):
 def float_to_float(destination, source, rounding="rn", ftz=False, sat=False, relu=False, satfinite=False):
     """Between formats, or to an integral value of the same format where the rounding is rni, rzi, rmi or rpi."""
     d, s = FORMATS[destination], FORMATS[source]
+    is_integral, to_integer = rounding.endswith("i"), rounding
+    rounding = "rn" if is_integral else rounding
 
     def run(a):
         if ftz and source == "f32":
@@ -61,12 +63,16 @@ def float_to_float(destination, source, rounding="rn", ftz=False, sat=False, rel
         value = s.decode(a)
         if value.kind == NAN:
             return 0 if sat else d.nan if relu or satfinite else any_nan(d)
-        if rounding.endswith("i") and value.kind == FINITE:
-            value = formats.round_to_integer(value, rounding)
-        result = round_result(d, value, rounding[:2], ftz and destination == "f32", sat, relu)
-        if satfinite and result is not None and result & ~d.sign_bit > d.max_finite:
-            return result & d.sign_bit | d.max_finite
-        return result
+        if is_integral and value.kind == FINITE:
+            value = formats.round_to_integer(value, to_integer)
+        result = round_result(d, value, rounding, ftz and destination == "f32", sat)
+        if result is None:
+            return None
+        if satfinite and result & ~d.sign_bit > d.max_finite:
+            result = result & d.sign_bit | d.max_finite
+        if relu and result == d.sign_bit:
+            return None  # a clamped -0: its sign is not said
+        return 0 if relu and result & d.sign_bit else result
 
     return run
 
