@@ -161,12 +161,16 @@ TAKE:
     EXPECT_EQ(out.read(), expected);
 }
 
-TEST_F(BarrierTest, Reductions) {
-    load_body(R"(
+// Runs a reduction of whether each thread's word is not zero; %all, %any and %count hold the results.
+class BarrierReductionTest : public PtxTest {
+  protected:
+    void check(const std::string &instructions) {
+        SCOPED_TRACE(instructions);
+        load_body(R"(
 .visible .entry kernel(.param .u64 inputs, .param .u64 outputs)
 {
-    .reg .pred %p, %all, %any, %c;
-    .reg .b32 %x, %t<6>;
+    .reg .pred %all, %any, %c;
+    .reg .b32 %x, %count, %t<6>;
     .reg .b64 %in, %out;
     ld.param.u64 %in, [inputs];
     ld.param.u64 %out, [outputs];
@@ -175,183 +179,53 @@ TEST_F(BarrierTest, Reductions) {
     mad.wide.u32 %out, %t0, 16, %out;
     ld.global.u32 %x, [%in];
     setp.ne.u32 %c, %x, 0;
-    bar.red.popc.u32 %t1, 0, %c;
-    bar.red.and.pred %all, 0, %c;
-    bar.cta.red.or.pred %any, 1, 96, !%c;
-    barrier.cta.red.popc.u32 %t4, 2, 96, !%c;
+)" + instructions +
+                  R"(
     selp.u32 %t2, 1, 0, %all;
     selp.u32 %t3, 1, 0, %any;
-    st.global.v4.u32 [%out], {%t1, %t2, %t3, %t4};
+    st.global.v4.u32 [%out], {%count, %t2, %t3, %x};
     ret;
 }
 )");
-    TestRandom random(4);
-    for (uint32_t sparse = 0; sparse < 4; sparse++) {
-        std::vector<uint32_t> values(96);
-        for (uint32_t &value : values)
-            value = sparse == 0 ? 0 : sparse == 1 ? 1 : random.below(sparse);
-        auto set =
-            static_cast<uint32_t>(std::count_if(values.begin(), values.end(), [](uint32_t v) { return v != 0; }));
-        std::vector<uint32_t> expected;
-        for (int i = 0; i < 96; i++)
-            expected.insert(expected.end(), {set, set == 96, set != 96, 96 - set});
-        DeviceArray<uint32_t> in(values), out(size_t{4} * 96, 9);
-        launch("kernel", {1}, {96}, 0, in.data(), out.data());
-        EXPECT_EQ(out.read(), expected) << "of 96 votes " << set << " are set";
+        TestRandom random(4);
+        for (uint32_t sparse = 0; sparse < 4 && !HasFatalFailure(); sparse++) {
+            std::vector<uint32_t> values(96), expected;
+            for (uint32_t &value : values)
+                value = sparse == 0 ? 0 : sparse == 1 ? 1 : random.below(sparse);
+            auto zeros = static_cast<uint32_t>(std::count(values.begin(), values.end(), 0u));
+            for (uint32_t value : values)
+                expected.insert(expected.end(), {96 - zeros, zeros == 0, zeros != 0, value});
+            DeviceArray<uint32_t> in(values), out(size_t{4} * 96, 9);
+            launch("kernel", {1}, {96}, 0, in.data(), out.data());
+            EXPECT_EQ(out.read(), expected) << "of 96 words " << zeros << " are zero";
+        }
     }
-}
+};
 
-// ---- transaction barriers ----
-
-// Every thread arrives in each phase; what was written before is seen after. The phases' parity alternates.
-TEST_F(BarrierTest, TransactionBarrierPhases) {
-    load_body(R"(
-.visible .entry kernel(.param .u64 inputs, .param .u64 outputs)
-{
-    .reg .pred %p, %first;
-    .reg .b32 %x, %y, %place, %bar, %n, %parity, %t<6>;
-    .reg .b64 %in, %out, %state;
-    .shared .align 8 .b64 barrier;
-    .shared .align 4 .b32 words[64];
-    ld.param.u64 %in, [inputs];
-    ld.param.u64 %out, [outputs];
-    mov.u32 %t0, %tid.x;
-    mov.u32 %bar, barrier;
-    mov.u32 %t1, words;
-    setp.eq.u32 %first, %t0, 0;
-    @%first mbarrier.init.shared.b64 [%bar], 64;
-    bar.sync 0;
-    mad.wide.u32 %in, %t0, 4, %in;
-    mad.wide.u32 %out, %t0, 4, %out;
-    ld.global.u32 %x, [%in];
-    mov.u32 %n, 0;
-PHASE:
-    mad.lo.u32 %place, %t0, 4, %t1;
-    st.shared.u32 [%place], %x;
-    mbarrier.arrive.shared.b64 %state, [%bar];
-WAIT_STATE:
-    mbarrier.test_wait.shared.b64 %p, [%bar], %state;
-    @!%p bra WAIT_STATE;
-    xor.b32 %t2, %t0, 37;
-    mad.lo.u32 %place, %t2, 4, %t1;
-    ld.shared.u32 %y, [%place];
-    mad.lo.u32 %x, %x, 5, %y;
-    mbarrier.arrive.release.cta.shared::cta.b64 _, [%bar];
-WAIT_PARITY:
-    mbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], 1;
-    @!%p bra WAIT_PARITY;
-    add.u32 %n, %n, 1;
-    setp.lt.u32 %p, %n, 3;
-    @%p bra PHASE;
-    st.global.u32 [%out], %x;
-    bar.sync 0;
-    @%first mbarrier.inval.shared.b64 [%bar];
-    ret;
-}
+TEST_F(BarrierReductionTest, WholeBlock) {
+    check(R"(
+    bar.red.popc.u32 %count, 0, %c;
+    bar.red.and.pred %all, 0, %c;
+    bar.red.or.pred %any, 0, !%c;
 )");
-    TestRandom random(5);
-    std::vector<uint32_t> values = random.vector<uint32_t>(64), expected = values;
-    for (int round = 0; round < 3; round++) {
-        std::vector<uint32_t> before = expected;
-        for (size_t i = 0; i < 64; i++)
-            expected[i] = before[i] * 5 + before[i ^ 37];
-    }
-    DeviceArray<uint32_t> in(values), out(64, 0);
-    launch("kernel", {1}, {64}, 0, in.data(), out.data());
-    EXPECT_EQ(out.read(), expected);
+    check(R"(
+    barrier.red.popc.aligned.u32 %count, 1, %c;
+    barrier.cta.red.and.aligned.pred %all, 1, %c;
+    barrier.red.or.pred %any, 1, !%c;
+)");
 }
 
-// One thread stands for several arrivals, and pending counts are read from the state.
-TEST_F(BarrierTest, TransactionBarrierCounts) {
-    load_body(R"(
-.visible .entry kernel(.param .u64 outputs)
-{
-    .reg .pred %p, %q;
-    .reg .b32 %bar, %t<8>;
-    .reg .b64 %out, %state;
-    .shared .align 8 .b64 barrier;
-    ld.param.u64 %out, [outputs];
-    mov.u32 %bar, barrier;
-    mbarrier.init.shared::cta.b64 [%bar], 10;
-    mbarrier.arrive.shared.b64 %state, [%bar], 4;
-    mbarrier.pending_count.b64 %t0, %state;
-    mbarrier.test_wait.parity.shared.b64 %p, [%bar], 0;
-    selp.u32 %t1, 1, 0, %p;
-    mbarrier.arrive.shared.b64 %state, [%bar], 6;
-    mbarrier.pending_count.b64 %t2, %state;
-    mbarrier.test_wait.parity.shared.b64 %p, [%bar], 0;
-    mbarrier.test_wait.parity.shared.b64 %q, [%bar], 1;
-    selp.u32 %t3, 1, 0, %p;
-    selp.u32 %t4, 1, 0, %q;
-    mbarrier.arrive_drop.shared.b64 %state, [%bar];
-    mbarrier.arrive.shared.b64 %state, [%bar], 9;
-    mbarrier.test_wait.parity.shared.b64 %p, [%bar], 1;
-    selp.u32 %t5, 1, 0, %p;
-    mbarrier.arrive.shared.b64 %state, [%bar], 9;
-    mbarrier.test_wait.parity.shared.b64 %p, [%bar], 0;
-    selp.u32 %t6, 1, 0, %p;
-    st.global.v4.u32 [%out], {%t0, %t1, %t2, %t3};
-    st.global.v4.u32 [%out+16], {%t4, %t5, %t6, 0};
-    ret;
-}
+TEST_F(BarrierReductionTest, CountOfThreadsGiven) {
+    check(R"(
+    bar.red.popc.u32 %count, 3, 96, %c;
+    bar.cta.red.and.pred %all, 3, 96, %c;
+    bar.cta.red.or.pred %any, 4, 96, !%c;
 )");
-    DeviceArray<uint32_t> out(8, 9);
-    launch("kernel", {1}, {1}, 0, out.data());
-    // The state of an arrival is that before it: 10 and 6 arrivals are pending. Dropped, one fewer is expected later.
-    const std::vector<uint32_t> expected = {10, 0, 6, 1, 0, 1, 1, 0};
-    EXPECT_EQ(out.read(), expected);
-}
-
-// A bulk copy into shared memory completes a barrier's transaction; another goes back to global memory.
-TEST_F(BarrierTest, BulkCopies) {
-    load_body(R"(
-.visible .entry kernel(.param .u64 inputs, .param .u64 outputs)
-{
-    .reg .pred %p, %first;
-    .reg .b32 %x, %place, %bar, %t<6>;
-    .reg .b64 %in, %out, %state;
-    .shared .align 8 .b64 barrier;
-    .shared .align 128 .b8 bytes[1024];
-    ld.param.u64 %in, [inputs];
-    ld.param.u64 %out, [outputs];
-    mov.u32 %t0, %tid.x;
-    mov.u32 %bar, barrier;
-    mov.u32 %t1, bytes;
-    setp.eq.u32 %first, %t0, 0;
-    @!%first bra READY;
-    mbarrier.init.shared.b64 [%bar], 1;
-    fence.mbarrier_init.release.cluster;
-    mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%bar], 1024;
-    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%t1], [%in], 256, [%bar];
-    add.u64 %in, %in, 256;
-    add.u32 %t2, %t1, 256;
-    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%t2], [%in], 768, [%bar];
-READY:
-    bar.sync 0;
-WAIT:
-    mbarrier.try_wait.parity.shared::cta.b64 %p, [%bar], 0;
-    @!%p bra WAIT;
-    mad.lo.u32 %place, %t0, 16, %t1;
-    ld.shared.u32 %x, [%place];
-    not.b32 %x, %x;
-    st.shared.u32 [%place], %x;
-    fence.proxy.async.shared::cta;
-    bar.sync 0;
-    @!%first bra END;
-    cp.async.bulk.global.shared::cta.bulk_group [%out], [%t1], 1024;
-    cp.async.bulk.commit_group;
-    cp.async.bulk.wait_group 0;
-END:
-    ret;
-}
+    check(R"(
+    barrier.cta.red.popc.u32 %count, 2, 96, %c;
+    barrier.red.and.pred %all, 2, 96, %c;
+    barrier.cta.red.or.aligned.pred %any, 2, 96, !%c;
 )");
-    TestRandom random(6);
-    std::vector<uint32_t> values = random.vector<uint32_t>(256), expected = values;
-    for (size_t i = 0; i < 256; i += 4)
-        expected[i] = ~expected[i];
-    DeviceArray<uint32_t> in(values), out(256, 0);
-    launch("kernel", {1}, {64}, 0, in.data(), out.data());
-    EXPECT_EQ(out.read(), expected);
 }
 
 // ---- atomic operations on words that all threads share ----

@@ -5,7 +5,7 @@ import reference_float
 import reference_integer as ref
 from cases_float import opcode
 from cases_integer import register
-from forms import Form, Output, float_input, integer_input, pair_input, range_input
+from forms import Form, Output, float_input, integer_input, pair_input, predicate_input, range_input
 from formats import BF16, F16, F32, F64
 from reference_integer import IntegerType, mask
 
@@ -121,6 +121,10 @@ def qualifier_forms():
     for fence in FENCES:
         text = f"st.global.u32 [%m], %a0;\n{fence};\nld.global.u32 %d0, [%m];"
         yield Form("fence", text, [Output("b32")], [integer_input("b32")], lambda a: a, SETUP["global"])
+    for hint in ("nanosleep.u32 20", "nanosleep.u32 %t3", "griddepcontrol.wait", "griddepcontrol.launch_dependents",
+                 "pmevent 3", "pmevent.mask 5"):  # fmt: skip
+        text = f"st.global.u32 [%m], %a0;\n{hint};\nld.global.u32 %d0, [%m];"
+        yield Form("hint", text, [Output("b32")], [integer_input("b32")], lambda a: a, SETUP["global"])
     prefetches = ("prefetch.global.L1", "prefetch.global.L2", "prefetch.L1", "prefetch.L2", "prefetchu.L1")
     for prefetch in prefetches:
         setup = SETUP["global"] if "global" in prefetch else generic_setup("global")
@@ -164,9 +168,11 @@ def space_forms():
     setup += "\nmov.u64 %g, global_bytes;\ncvta.global.u64 %g, %g;\nmov.u64 %c, constant_words;\ncvta.const.u64 %c, %c;"
     dummy = [integer_input("b32")]
     for asked in kinds + ("shared::cta",):
-        text = "\n".join(f"isspacep.{asked} %d{i}, %{kind[0]};" for i, kind in enumerate(kinds))
-        answers = tuple(int(asked.split(":")[0] == kind) for kind in kinds)
-        yield Form("isspacep", text, [Output("pred")] * 4, dummy, lambda a, answers=answers: answers, setup)
+        # Whether constants are in global memory, too, is the machine's affair.
+        of = [kind for kind in kinds if (asked, kind) != ("global", "const")]
+        text = "\n".join(f"isspacep.{asked} %d{i}, %{kind[0]};" for i, kind in enumerate(of))
+        answers = tuple(int(asked.split(":")[0] == kind) for kind in of)
+        yield Form("isspacep", text, [Output("pred")] * len(of), dummy, lambda a, answers=answers: answers, setup)
     for kind in kinds:
         # The address within the space leads to the same bytes.
         back = f"cvta.to.{kind}.u64 %l, %{kind[0]};\nld.{kind}.u32 %d1, [%l];"
@@ -307,6 +313,52 @@ def compare_and_swap_forms():
         run = lambda a, b, c: (a, a, b, c)  # noqa: E731
         declare = setup + "\n.reg .b128 %q1;"
         yield Form("atom", text, [Output("b64")] * 4, [integer_input("b64")] * 3, run, declare)
+        yield compare_and_swap_wide(space, setup)
+
+
+def compare_and_swap_wide(space, setup):
+    """128 bits, of which either half may differ."""
+    text = (
+        f"{opcode('st', space, 'v2', 'b64')} [%m], {{%a0, %a1}};\n"
+        "mov.b128 %q0, {%a0, %a2};\nmov.b128 %q1, {%a3, %a3};\n"
+        f"{opcode('atom', space, 'cas', 'b128')} %q2, [%m], %q0, %q1;\n"
+        f"mov.b128 {{%d0, %d1}}, %q2;\n{opcode('ld', space, 'v2', 'b64')} {{%d2, %d3}}, [%m];"
+    )
+    run = lambda a, b, c, d: (a, b, d, d) if b == c else (a, b, a, b)  # noqa: E731
+    few = integer_input("b64")
+    few.draw = lambda rng: rng.choice(few.edges[:2])
+    few.edges = few.edges[:3]
+    inputs = [integer_input("b64"), few, few, integer_input("b64")]
+    return Form("atom", text, [Output("b64")] * 4, inputs, run, setup + "\n.reg .b128 %q1, %q2;")
+
+
+VECTOR_ATOMICS = ((F32, "", 2), (F32, "", 4), (F16, "noftz", 2), (F16, "noftz", 8), (BF16, "noftz", 4))
+
+
+def vector_atomic_forms():
+    """Each element is added on its own; the words of the type may come before the operation or after it."""
+    for f, noftz, count in VECTOR_ATOMICS:
+        run = float_add(f, f is not F32)
+        bits = f"b{f.bits}"
+        size = f.bits // 8
+        values = ", ".join(f"%a{i}" for i in range(count))
+        for modifiers in (("global", "add", noftz, f"v{count}", f.name), ("global", f"v{count}", f.name, "add", noftz)):
+            stores = "".join(f"st.global.{bits} [%m+{i * size}], %a{count};\n" for i in range(count))
+            loads = "".join(f"\nld.global.{bits} %d{i}, [%m+{i * size}];" for i in range(count))
+            both = lambda *a, run=run: every(tuple(run(a[-1], x) for x in a[:-1]))  # noqa: E731
+            outputs, inputs = [Output(bits, f.name)] * count, [float_input(f)] * (count + 1)
+            text = f"{stores}{opcode('red', *modifiers)} [%m], {{{values}}};{loads}"
+            yield Form("red", text, outputs, inputs, both, SETUP["global"])
+            olds = ", ".join(f"%e{i}" for i in range(count))
+            text = f"{stores}{opcode('atom', *modifiers)} {{{olds}}}, [%m], {{{values}}};{loads}"
+            text += f"\nmov.{bits} %d{count}, %e{count - 1};"
+            old = lambda *a, both=both: None if both(*a) is None else (*both(*a), a[-1])  # noqa: E731
+            declare = f"{SETUP['global']}\n.reg .{bits} %e<8>;"
+            yield Form("atom", text, [*outputs, Output(bits)], inputs, old, declare)
+
+
+def every(results):
+    return None if any(result is None for result in results) else results
 
 
 # ---- asynchronous copies ----
@@ -325,6 +377,15 @@ def asynchronous_forms():
                 text = f"{fill}cp.async.{cache}.shared.global [%m], [%g], {size};\n{wait}\n{read}"
                 run = lambda a, b, size=size: copied(a, b, size, size)  # noqa: E731
                 yield Form("cp_async", text, [Output("b64")] * 2, words, run, setup)
+    for words_after, size in (("ca.shared.global.L2::64B", 8), ("cg.shared.global.L2::128B", 16)):
+        text = f"{fill}cp.async.{words_after} [%m], [%g], {size};\ncp.async.wait_all;\n{read}"
+        run = lambda a, b, size=size: copied(a, b, size, size)  # noqa: E731
+        yield Form("cp_async", text, [Output("b64")] * 2, words, run, setup)
+    # With a predicate that says to ignore the source.
+    for words_after in ("ca.shared.global", "ca.shared.global.L2::256B"):
+        text = f"{fill}cp.async.{words_after} [%m], [%g], 16, %a2;\ncp.async.wait_all;\n{read}"
+        run = lambda a, b, ignored: copied(a, b, 16, 0 if ignored else 16)  # noqa: E731
+        yield Form("cp_async", text, [Output("b64")] * 2, words + [predicate_input()], run, setup)
     text = f"{fill}cp.async.ca.shared.global [%m], [%g], 16, %a2;\ncp.async.wait_all;\n{read}"
     run = lambda a, b, size: copied(a, b, 16, size)  # noqa: E731
     yield Form("cp_async", text, [Output("b64")] * 2, words + [range_input(0, 16)], run, setup)
@@ -347,4 +408,5 @@ def forms(rng):
     yield from atomic_forms(rng)
     yield from float_atomic_forms()
     yield from compare_and_swap_forms()
+    yield from vector_atomic_forms()
     yield from asynchronous_forms()

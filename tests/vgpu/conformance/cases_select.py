@@ -92,7 +92,7 @@ def first_of(function):
     return lambda *operands: function(*operands)[0]
 
 
-def pair_comparison_forms():
+def pair_comparison_forms(rng):
     for name in ("f16", "bf16"):
         f = FORMATS[name]
         for ftz in ("", "ftz") if name == "f16" else ("",):
@@ -104,15 +104,47 @@ def pair_comparison_forms():
 
                 text = f"{opcode('setp', operation, ftz, name + 'x2')} %d0|%d1, %a0, %a1;"
                 yield Form("setp", text, [Output("pred")] * 2, [pair_input(f)] * 2, run)
+            yield from combined_pair_forms(rng, f, ftz)
+
+
+def combined_pair_forms(rng, f, ftz):
+    """setp of pairs with a predicate, and set of pairs: each half gives 1.0 or 16 ones."""
+    for boolean, combine in ref.BOOLEAN.items():
+        operation = rng.choice(list(reference_float.COMPARE))
+        compare = reference_float.compare(f, operation, bool(ftz))
+
+        def run(a, b, c, compare=compare, combine=combine):
+            return combine(compare(a & 0xFFFF, b & 0xFFFF), c), combine(compare(a >> 16, b >> 16), c)
+
+        inputs = [pair_input(f)] * 2 + [predicate_input()]
+        text = f"{opcode('setp', operation, boolean, ftz, f.name + 'x2')} %d0|%d1, %a0, %a1, %a2;"
+        yield Form("setp", text, [Output("pred")] * 2, inputs, run)
+        for destination in (f.name + "x2", "u32", "s32"):
+            true = TRUE[f.name] if destination.endswith("x2") else 0xFFFF
+            both = lambda *a, run=run, true=true: sum(t * true << 16 * i for i, t in enumerate(run(*a)))  # noqa: E731
+            text = f"{opcode('set', operation, boolean, ftz, destination, f.name + 'x2')} %d0, %a0, %a1, %a2;"
+            yield Form("set", text, [Output("b32")], inputs, both)
+            alone = lambda a, b, compare=compare, true=true: (  # noqa: E731
+                compare(a & 0xFFFF, b & 0xFFFF) * true | compare(a >> 16, b >> 16) * true << 16
+            )
+            text = f"{opcode('set', operation, ftz, destination, f.name + 'x2')} %d0, %a0, %a1;"
+            yield Form("set", text, [Output("b32")], inputs[:2], alone)
+
+
+# What set writes for true.
+TRUE = {"u16": 0xFFFF, "s16": 0xFFFF, "u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF}
+TRUE.update({"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80})
 
 
 def set_forms(rng):
     """True is all ones, or 1.0."""
     for t in compared_types():
         half = t.format in (F16, BF16)
-        destinations = ("u32", "s32", t.name) if half else ("u32", "s32", "f32")
+        destinations = ("u16", "s16", "u32", "s32", t.name) if half else ("u32", "s32", "f32", "f16", "bf16")
         for destination in destinations:
-            true = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}.get(destination, 0xFFFFFFFF)
+            if t.ftz and t.name == "f32" and destination == "bf16":
+                continue
+            true = TRUE[destination]
             result = register(destination)
             for operation in (rng.choice(t.operations), rng.choice(t.operations)):
                 compare = t.compare(operation)
@@ -197,7 +229,7 @@ def byte_pack_forms():
 
 def forms(rng):
     yield from setp_forms(rng)
-    yield from pair_comparison_forms()
+    yield from pair_comparison_forms(rng)
     yield from set_forms(rng)
     yield from select_forms()
     yield from move_forms()

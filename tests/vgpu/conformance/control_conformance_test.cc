@@ -213,7 +213,6 @@ END:
           random.vector<uint32_t>(THREADS), branch_table);
 }
 
-// Lanes that are done leave the others to go on; a barrier counts them as arrived.
 TEST_F(ControlTest, ExitOfSomeLanes) {
     TestRandom random(5);
     std::vector<uint32_t> inputs = random.vector<uint32_t>(THREADS);
@@ -223,12 +222,28 @@ TEST_F(ControlTest, ExitOfSomeLanes) {
     @%p0 exit;
     setp.eq.u32 %p1, %t0, 1;
     @%p1 ret;
-    bar.sync 0;
     add.u32 %y, %x, 5;
 )" + KERNEL_END,
                                     inputs);
     for (size_t i = 0; i < inputs.size(); i++)
         ASSERT_EQ(got[i], (inputs[i] & 3) < 2 ? 0xA5A5A5A5 : inputs[i] + 5) << "thread " << i;
+}
+
+// A barrier of the whole block waits for nobody who is gone.
+TEST_F(ControlTest, ExitOfAWarpBeforeABarrier) {
+    TestRandom random(12);
+    std::vector<uint32_t> inputs = random.vector<uint32_t>(THREADS);
+    std::vector<uint32_t> got = run(KERNEL_BEGIN + R"(
+    shr.u32 %t3, %t2, 5;
+    and.b32 %t0, %t0, 1;
+    setp.eq.u32 %p0, %t3, %t0;
+    @%p0 exit;
+    bar.sync 0;
+    add.u32 %y, %x, 6;
+)" + KERNEL_END,
+                                    inputs);
+    for (size_t i = 0; i < inputs.size(); i++)
+        ASSERT_EQ(got[i], i / 64 % 2 == i / 32 % 2 ? 0xA5A5A5A5 : inputs[i] + 6) << "thread " << i;
 }
 
 // ---- calls ----

@@ -39,16 +39,17 @@ def match_modifiers(pattern, words):
 
 
 def match_operands(pattern, operands):
+    """An operand comes with whether it is a predicate."""
     if not pattern:
         return not operands
     (kind, optional), rest = pattern[0], pattern[1:]
-    if operands and operand_fits(kind, operands[0]) and match_operands(rest, operands[1:]):
+    if operands and operand_fits(kind, *operands[0]) and match_operands(rest, operands[1:]):
         return True
     return optional and match_operands(rest, operands)
 
 
-def operand_fits(kind, operand):
-    """By the shape of an operand: an address, a pair, registers in braces, anything else."""
+def operand_fits(kind, operand, is_predicate):
+    """By the shape of an operand: an address, a pair, registers in braces, a predicate, anything else."""
     is_address, is_vector, is_pair = operand.startswith("["), operand.startswith("{"), "|" in operand
     if kind == "m":
         return is_address
@@ -58,7 +59,9 @@ def operand_fits(kind, operand):
         return not is_address and not is_pair
     if is_address or is_vector:
         return False
-    return "|" in kind or not is_pair
+    if is_pair:
+        return "|" in kind
+    return operand == "_" or kind.startswith("p") == is_predicate
 
 
 # ---- instructions in text ----
@@ -67,16 +70,50 @@ GUARD = re.compile(r"^@\s*!?%?[\w$]+\s+")
 INSTRUCTION = re.compile(r"^[a-z][a-z0-9]*(?:\.[A-Za-z0-9_:]+)*(?:\s|$)")
 
 
+CXX_STRING = re.compile(r'R"\((.*?)\)"|"((?:[^"\\\n]|\\.)*)"', re.DOTALL)
+
+
+def ptx_of(path):
+    """The file's text; of C++ its strings, one after the other."""
+    text = path.read_text()
+    if path.suffix == ".ptx":
+        return text
+    strings = (raw or plain.replace("\\n", "\n") for raw, plain in CXX_STRING.findall(text))
+    return "\n".join(strings)
+
+
+PREDICATES = re.compile(r"\.reg\s+\.pred\s+(.*)")
+RANGE = re.compile(r"(.*)<(\d+)>$")
+
+
+def declared_predicates(names):
+    for name in re.split(r"\s*,\s*", names):
+        prefix, count = RANGE.match(name).groups() if RANGE.match(name) else (name, None)
+        yield from [prefix] if count is None else [f"{prefix}{i}" for i in range(int(count))]
+
+
+def instructions(path):
+    """Name, words and operands of every instruction. Strings of C++ are parts of kernels: what one of them declares is
+    taken to hold for all of the file."""
+    predicates = set()
+    for part in statements(ptx_of(path)):
+        if path.suffix == ".ptx" and (".entry" in part or ".func" in part):
+            predicates = set()
+        elif PREDICATES.search(part):
+            predicates.update(declared_predicates(PREDICATES.search(part).group(1)))
+        elif INSTRUCTION.match(part):
+            name, words, operands = parse(part)
+            kinds = tuple((o, bool({x.strip("! ") for x in o.split("|")} & predicates)) for o in operands)
+            yield name, tuple(words), kinds, part
+
+
 def statements(text):
-    """What stands before semicolons, without labels, guards and the beginnings of strings."""
+    """What stands before semicolons, without labels and guards."""
     text = re.sub(r"//[^\n]*", "", text)
     for part in re.split(r"[;\n]", text):
-        part = part.strip().strip('"').strip()
-        part = part.split('R"(')[-1].split('("')[-1].strip()
+        part = part.strip()
         part = re.sub(r"^[A-Za-z_$][\w$]*:\s+", "", part)
-        part = GUARD.sub("", part)
-        if INSTRUCTION.match(part):
-            yield part
+        yield GUARD.sub("", part)
 
 
 def split_operands(text):
@@ -125,8 +162,8 @@ def main(arguments):
         return 2
     names = {row.name for row in rows}
     unknown = set()
-    for statement in {s for path in source_files(arguments[1:]) for s in statements(path.read_text())}:
-        name, words, operands = parse(statement)
+    found = {i for path in source_files(arguments[1:]) for i in instructions(path)}
+    for name, words, operands, statement in found:
         row = find_row(rows, name, words, operands)
         if row is not None:
             row.used_by = statement

@@ -107,8 +107,9 @@ def format_edges(f):
 
 
 def draw_float(f, rng):
-    """Uniform over bit patterns, over magnitudes near one, or of few bits: sums and products that are exact or ties."""
-    shape = rng.randrange(5)
+    """Uniform over bit patterns, near one, as large as integers, near the subnormals, or of few bits, so that sums,
+    products and conversions are exact or ties."""
+    shape = rng.randrange(6)
     if shape == 0:
         return rng.getrandbits(f.bits)
     sign = f.sign_bit if rng.getrandbits(1) else 0
@@ -122,6 +123,10 @@ def draw_float(f, rng):
     elif shape == 3:  # about as large as integers are
         exponent = rng.randint(max(one - 2, 1), min(one + 66, 2 * one))
         fraction = rng.getrandbits(f.mantissa_bits)
+    elif shape == 4:  # zeros behind some place: a tie for formats with fewer places
+        exponent = rng.randint(max(one - 20, 0), min(one + 20, 2 * one))
+        place = rng.randrange(f.mantissa_bits)
+        fraction = rng.getrandbits(f.mantissa_bits) >> place << place | 1 << place
     else:  # near the subnormals
         exponent = rng.randint(0, min(2 * f.mantissa_bits, 2 * one))
         fraction = rng.getrandbits(f.mantissa_bits)

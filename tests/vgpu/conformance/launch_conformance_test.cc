@@ -202,4 +202,68 @@ TEST_F(LaunchTest, SharedMemorySizesAndClocks) {
     EXPECT_EQ(got[7], 1u);
 }
 
+// ---- the machine ----
+
+// What is discarded may be anything until it is written again.
+TEST_F(LaunchTest, Discard) {
+    load_body(R"(
+.visible .entry kernel(.param .u64 outputs)
+{
+    .reg .b64 %out;
+    ld.param.u64 %out, [outputs];
+    discard.global.L2 [%out], 128;
+    st.global.u32 [%out], 5;
+    st.global.u32 [%out+124], 6;
+    ret;
+}
+)");
+    DeviceArray<uint32_t> out(33, 1);
+    launch("kernel", {1}, {1}, 0, out.data());
+    std::vector<uint32_t> got = out.read();
+    EXPECT_EQ(got[0], 5u);
+    EXPECT_EQ(got[31], 6u);
+    EXPECT_EQ(got[32], 1u);
+}
+
+// The registers of a group of four warps; only sm_90a has it.
+TEST_F(LaunchTest, RegisterCount) {
+    load(R"(.version 8.3
+.target sm_90a
+.address_size 64
+.visible .entry kernel(.param .u64 outputs) .maxntid 128, 1, 1 .maxnreg 64
+{
+    .reg .b32 %x;
+    .reg .b64 %out;
+    ld.param.u64 %out, [outputs];
+    mov.u32 %x, %tid.x;
+    mad.wide.u32 %out, %x, 4, %out;
+    setmaxnreg.dec.sync.aligned.u32 40;
+    add.u32 %x, %x, 1;
+    setmaxnreg.inc.sync.aligned.u32 64;
+    st.global.u32 [%out], %x;
+    ret;
+}
+)");
+    DeviceArray<uint32_t> out(128, 0);
+    launch("kernel", {1}, {128}, 0, out.data());
+    std::vector<uint32_t> got = out.read();
+    for (uint32_t i = 0; i < 128; i++)
+        ASSERT_EQ(got[i], i + 1);
+}
+
+// A kernel that gives up, and a new start after it.
+TEST_F(LaunchTest, TrapAndBreakpointEndTheKernel) {
+    for (const char *instruction : {"trap;", "brkpt;"}) {
+        SCOPED_TRACE(instruction);
+        load_body(std::string(".visible .entry kernel()\n{\n    ") + instruction + "\n    ret;\n}\n");
+        cudaKernel_t kernel = nullptr;
+        ASSERT_CUDA(cudaLibraryGetKernel(&kernel, library_, "kernel"));
+        ASSERT_CUDA(cudaLaunchKernel(reinterpret_cast<const void *>(kernel), {1}, {1}, nullptr, 0, nullptr));
+        EXPECT_NE(cudaDeviceSynchronize(), cudaSuccess);
+        library_ = nullptr; // it ended with the context
+        cudaDeviceReset();
+        ASSERT_CUDA(cudaFree(nullptr));
+    }
+}
+
 } // namespace

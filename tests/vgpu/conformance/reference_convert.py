@@ -30,13 +30,16 @@ def integer_to_float(destination, source, rounding, saturate=False):
 
 
 def float_to_integer(destination, source, rounding, register_bits, ftz=False):
-    """Clamped to the destination's range."""
+    """Clamped to the destination's range. What an f64's NaN becomes in u8 and u16 is left out: the ISA says the highest
+    bit, NVIDIA's assembler clamps what it became in u32."""
     d, f = IntegerType(destination), FORMATS[source]
     nan_is_zero = source != "f64" and d.bits != 64
 
     def run(a):
         value = f.decode(f.flush(a) if ftz else a)
         if value.kind == NAN:
+            if source == "f64" and destination in ("u8", "u16"):
+                return None
             pattern = 0 if nan_is_zero else 1 << (d.bits - 1)
         elif value.kind == INFINITE:
             pattern = d.pattern(d.low if value.sign else d.high)
@@ -51,6 +54,8 @@ def float_to_integer(destination, source, rounding, register_bits, ftz=False):
 def float_to_float(destination, source, rounding="rn", ftz=False, sat=False, relu=False, satfinite=False):
     """Between formats, or to an integral value of the same format where the rounding is rni, rzi, rmi or rpi."""
     d, s = FORMATS[destination], FORMATS[source]
+    is_integral, to_integer = rounding.endswith("i"), rounding
+    rounding = "rn" if is_integral else rounding
 
     def run(a):
         if ftz and source == "f32":
@@ -58,12 +63,16 @@ def float_to_float(destination, source, rounding="rn", ftz=False, sat=False, rel
         value = s.decode(a)
         if value.kind == NAN:
             return 0 if sat else d.nan if relu or satfinite else any_nan(d)
-        if rounding.endswith("i") and value.kind == FINITE:
-            value = formats.round_to_integer(value, rounding)
-        result = round_result(d, value, rounding[:2], ftz and destination == "f32", sat, relu)
-        if satfinite and result is not None and result & ~d.sign_bit > d.max_finite:
-            return result & d.sign_bit | d.max_finite
-        return result
+        if is_integral and value.kind == FINITE:
+            value = formats.round_to_integer(value, to_integer)
+        result = round_result(d, value, rounding, ftz and destination == "f32", sat)
+        if result is None:
+            return None
+        if satfinite and result & ~d.sign_bit > d.max_finite:
+            result = result & d.sign_bit | d.max_finite
+        if relu and result == d.sign_bit:
+            return None  # a clamped -0: its sign is not said
+        return 0 if relu and result & d.sign_bit else result
 
     return run
 

@@ -8,6 +8,7 @@ import unittest
 from fractions import Fraction
 
 import formats
+import reference_convert
 import reference_float
 import reference_integer
 from formats import BF16, E4M3, E5M2, F16, F32, F64, FINITE
@@ -131,6 +132,30 @@ class SpecialValues(unittest.TestCase):
         self.assertEqual(F32.step(0x80000001, 1), 0)
         self.assertEqual(F32.step(1, -2), 0x80000001)
         self.assertEqual(F32.step(F32.infinity, 5), F32.infinity)
+
+
+class Conversions(unittest.TestCase):
+    """Values worked out by hand."""
+
+    def test_ties(self):
+        for rounding, expected in (("rna", 0x4B4C2), ("rn", 0x4B4C0), ("rz", 0x4B4C0)):
+            run = reference_convert.float_to_float("tf32", "f32", rounding)
+            self.assertEqual(run(0x4B4C1000), expected >> 1)
+        self.assertEqual(reference_convert.float_to_float("f16", "f32", "rn")(0x3F801000), 0x3C00)
+        self.assertEqual(reference_convert.float_to_float("f16", "f32", "rp")(0x3F801000), 0x3C01)
+
+    def test_clamping(self):
+        run = reference_convert.float_to_float("e4m3", "f32", "rn", relu=True, satfinite=True)
+        self.assertEqual([run(0xFF7FFFFF), run(0x7F7FFFFF), run(0x7FC00000)], [0, 0x7E, 0x7F])
+        run = reference_convert.float_to_float("e4m3", "f32", "rn", satfinite=True)
+        self.assertEqual([run(0xFF7FFFFF), run(0x43E00000), run(0x43E80000)], [0xFE, 0x7E, 0x7E])
+
+    def test_integers(self):
+        run = reference_convert.float_to_integer("s8", "f32", "rni", 32)
+        self.assertEqual([run(0x40200000), run(0xC3800000), run(0x7FC00000)], [2, 0xFFFFFF80, 0])
+        self.assertEqual(reference_convert.float_to_integer("s64", "f32", "rzi", 64)(0x7FC00000), 1 << 63)
+        self.assertEqual(reference_convert.integer_to_integer("u8", "s16", 32, saturate=True)(0xFFFF), 0)
+        self.assertEqual(reference_convert.saturate_pack("s8")(0x80000000, 1, 0xABCD), 0xABCD8001)
 
 
 class Integers(unittest.TestCase):

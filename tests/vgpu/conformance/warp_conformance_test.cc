@@ -252,6 +252,14 @@ TEST_F(VoteTest, Uniform) {
                [](uint32_t votes, uint32_t mask) { return votes == 0 || votes == mask; });
 }
 
+// The words may come in the other order, too.
+TEST_F(VoteTest, OtherOrderOfWords) {
+    check_vote("vote.all.sync.pred %p, %q, %mask;", [](uint32_t votes, uint32_t mask) { return votes == mask; });
+    check_vote("vote.any.sync.pred %p, !%q, %mask;", [](uint32_t votes, uint32_t mask) { return votes != mask; });
+    check_vote("vote.uni.sync.pred %p, %q, %mask;",
+               [](uint32_t votes, uint32_t mask) { return votes == 0 || votes == mask; });
+}
+
 TEST_F(WarpTest, Ballot) {
     TestRandom random(32);
     fill(&random, shape_vote);
@@ -259,7 +267,7 @@ TEST_F(WarpTest, Ballot) {
         *expected = {ballot(warp), 0};
         return true;
     });
-    check("vote.sync.ballot.b32 %d, !%q, %mask;", [](const Warp &warp, uint32_t, Expected *expected) {
+    check("vote.ballot.sync.b32 %d, !%q, %mask;", [](const Warp &warp, uint32_t, Expected *expected) {
         *expected = {~ballot(warp) & warp.mask, 0};
         return true;
     });
