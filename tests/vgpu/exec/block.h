@@ -21,10 +21,15 @@ struct LaunchState {
     const Code *code = nullptr;
     LaunchConfig config;
     std::vector<uint8_t> parameters;
-    uint64_t number = 0; // counted over the process's life
+    uint64_t number = 0;       // counted over the process's life
+    uint32_t first_block = 0;  // its number among the blocks of all launches
+    mutable Released released; // by its threads, through memory that all blocks share
     std::atomic<Fault> fault{Fault::none};
     mutable std::atomic<bool> is_reported{false};
 };
+
+// "(1,0,0)": the position of the thread or block `index`.
+std::string place_text(const Dim3 &size, uint64_t index);
 
 class Block {
   public:
@@ -41,7 +46,9 @@ class Block {
     Races &races() { return races_; }
     const LaunchConfig &config() const { return launch_.config; }
     const Dim3 &position() const { return position_; }
+    const LaunchState &launch() const { return launch_; }
     uint64_t index() const { return index_; }
+    int warps() const { return int(warps_.size()); }
     uint64_t grid_number() const { return launch_.number; }
     uint64_t processor() const;
     uint64_t processors() const;
@@ -92,6 +99,7 @@ class Block {
     void release(int barrier);
     void check_reconverged(int barrier);
     void check_progress() const;
+    std::string place(const Warp &warp, int lane, const Frame &frame, const Instr &in) const;
     std::string waiting_threads() const;
     [[noreturn]] void fail(const Warp &warp, const Trap &trap);
     [[noreturn]] void fail_whole(Fault fault, const std::string &what);

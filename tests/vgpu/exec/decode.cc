@@ -7,6 +7,7 @@
 #include "tests/vgpu/exec/layout.h"
 #include "tests/vgpu/exec/match.h"
 #include "tests/vgpu/exec/memory.h"
+#include "tests/vgpu/exec/order.h"
 
 namespace vgpu {
 namespace {
@@ -404,6 +405,7 @@ Instr decode_instruction(Code &code, FrameLayout &frame, const ptx::Instruction 
             in.guard_flip = source.guard_negated ? ALL_LANES : 0;
         }
         if (!source.targets.empty()) in.target = uint32_t(source.targets[0]);
+        in.order = memory_order(form);
         code.forms.push_back(form);
         in.form = &code.forms.back();
         return in;
