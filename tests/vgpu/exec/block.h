@@ -21,7 +21,8 @@ struct LaunchState {
     const Code *code = nullptr;
     LaunchConfig config;
     std::vector<uint8_t> parameters;
-    uint64_t number = 0; // counted over the process's life
+    uint64_t number = 0;    // counted over the process's life
+    uint64_t workspace = 0; // of a cooperative launch: what the blocks' common barrier is in
     std::atomic<Fault> fault{Fault::none};
     mutable std::atomic<bool> is_reported{false};
 };
@@ -43,6 +44,7 @@ class Block {
     const Dim3 &position() const { return position_; }
     uint64_t index() const { return index_; }
     uint64_t grid_number() const { return launch_.number; }
+    uint64_t workspace() const { return launch_.workspace; }
     uint64_t processor() const;
     uint64_t processors() const;
     uint64_t executed() const;

@@ -43,6 +43,8 @@ enum class Special : uint8_t {
     dynamic_smem_size,
     total_smem_size,
     dynamic_shared, // + addend: the offset of the dynamic shared memory
+    workspace_low,  // of the workspace of a cooperative launch, 0 in others
+    workspace_high,
     zero,
     one, // of a cluster of one block
 };

@@ -43,6 +43,9 @@ const std::map<std::string_view, Special> &special_registers() {
         {"%smid", Special::smid},
         {"%nsmid", Special::nsmid},
         {"%gridid", Special::gridid},
+        {"%envreg1", Special::workspace_high},
+        {"%envreg2", Special::workspace_low},
+        {"%is_explicit_cluster", Special::zero},
         {"%dynamic_smem_size", Special::dynamic_smem_size},
         {"%total_smem_size", Special::total_smem_size},
         {"%aggr_smem_size", Special::total_smem_size},
@@ -386,27 +389,36 @@ class Matcher {
     uint8_t next_ = 0;
 };
 
+// False: the row is another instruction's.
+bool decode_with(Code &code, FrameLayout &frame, const ptx::Instruction &source, const RowPattern &pattern, Order order,
+                 Instr *in) {
+    Form form;
+    if (!match_modifiers(pattern, source.opcode, order, &form)) return false;
+    form.row = pattern.row;
+    form.source = &source;
+    form.function = code.source;
+    if (!Matcher(code, frame, source, pattern, form).operands(in)) return false;
+    in->run = pattern.row->select(form);
+    if (in->run == nullptr) return false;
+    code.forms.push_back(form);
+    in->form = &code.forms.back();
+    return true;
+}
+
 Instr decode_instruction(Code &code, FrameLayout &frame, const ptx::Instruction &source) {
     const std::vector<RowPattern> *rows = rows_named(source.opcode[0]);
     if (rows == nullptr) fail(source, "the instruction is not known");
-    for (const RowPattern &pattern : *rows) {
-        Form form;
-        if (!match_modifiers(pattern, source.opcode, &form)) continue;
-        form.row = pattern.row;
-        form.source = &source;
-        form.function = code.source;
-        Instr in;
-        if (!Matcher(code, frame, source, pattern, form).operands(&in)) continue;
-        in.run = pattern.row->select(form);
-        if (in.run == nullptr) continue;
-        if (source.guard >= 0) {
-            in.guard = frame.reg(source.guard);
-            in.guard_flip = source.guard_negated ? ALL_LANES : 0;
+    for (Order order : {Order::manual, Order::any}) {
+        for (const RowPattern &pattern : *rows) {
+            Instr in;
+            if (!decode_with(code, frame, source, pattern, order, &in)) continue;
+            if (source.guard >= 0) {
+                in.guard = frame.reg(source.guard);
+                in.guard_flip = source.guard_negated ? ALL_LANES : 0;
+            }
+            if (!source.targets.empty()) in.target = uint32_t(source.targets[0]);
+            return in;
         }
-        if (!source.targets.empty()) in.target = uint32_t(source.targets[0]);
-        code.forms.push_back(form);
-        in.form = &code.forms.back();
-        return in;
     }
     fail(source, "this form of the instruction is not known");
 }

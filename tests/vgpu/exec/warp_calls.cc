@@ -68,6 +68,10 @@ uint64_t special_value(const Block &block, const Warp &warp, const Fill &fill, i
         return block.shared_bytes();
     case Special::dynamic_shared:
         return block.dynamic_shared_at() + fill.addend;
+    case Special::workspace_low:
+        return block.workspace() & 0xffffffff;
+    case Special::workspace_high:
+        return block.workspace() >> 32;
     case Special::one:
         return 1;
     case Special::zero:

@@ -152,6 +152,18 @@ void engine_set_model(const EngineModel &new_model) { model = new_model; }
 
 uint64_t engine_instructions() { return instructions; }
 
+namespace {
+
+// The driver's part of grid.sync(): two zeroed words, the second of which is the barrier.
+uint64_t make_workspace(int device) {
+    constexpr uint64_t BYTES = 2 * sizeof(uint32_t);
+    uint64_t address = memory_alloc(device, BYTES, MemoryKind::heap);
+    if (address != 0) memory_fill(address, 0, BYTES);
+    return address;
+}
+
+} // namespace
+
 Fault launch(const Kernel *kernel, const LaunchConfig &config, const std::vector<uint8_t> &parameters) {
     Running running;
     running.state.kernel = kernel;
@@ -167,7 +179,9 @@ Fault launch(const Kernel *kernel, const LaunchConfig &config, const std::vector
     }
     running.blocks = config.grid.count();
     running.most_resident = config.is_cooperative ? running.blocks : resident_limit(running.state);
+    if (config.is_cooperative) running.state.workspace = make_workspace(kernel->module->device);
     workers().run(running);
+    if (config.is_cooperative) memory_free(running.state.workspace);
     return running.state.fault;
 }
 
