@@ -10,11 +10,11 @@
 namespace vgpu {
 namespace {
 
-constexpr uint64_t WARP_SLICE = 1000000;  // thread-instructions that a warp takes in one go
-constexpr uint64_t BLOCK_SLICE = 8000000; // and a block, before it is asked whether it changes anything
-constexpr int SLICES_MOST = 20;           // of a block, before another one may go on
-constexpr uint64_t CALL_STACK = 16384;    // local bytes of a thread for the functions that a kernel calls
-constexpr uint8_t POISON = 0xcd;          // in memory that nothing was written to
+constexpr uint64_t WARP_SLICE = 200000;  // thread-instructions that a warp takes in one go
+constexpr uint64_t BLOCK_SLICE = 500000; // and a block, before it is asked whether it changes anything
+constexpr int SLICES_MOST = 400;         // of a block, before another one may go on
+constexpr uint64_t CALL_STACK = 16384;   // local bytes of a thread for the functions that a kernel calls
+constexpr uint8_t POISON = 0xcd;         // in memory that nothing was written to
 
 std::string place_text(const Dim3 &at) {
     return "(" + std::to_string(at.x) + "," + std::to_string(at.y) + "," + std::to_string(at.z) + ")";
@@ -81,7 +81,7 @@ void Block::start(uint64_t index) {
 }
 
 bool Block::run() {
-    uint64_t slice_end = executed() + BLOCK_SLICE;
+    uint64_t slice_end = executed() + BLOCK_SLICE, changes = changes_;
     int slices = 0;
     while (launch_.fault.load(std::memory_order_relaxed) == Fault::none) {
         Round round = run_warps();
@@ -94,8 +94,8 @@ bool Block::run() {
         }
         if (round.has_yielded) return false;
         if (total < slice_end) continue;
-        if (!has_changed_ || ++slices == SLICES_MOST) return false;
-        has_changed_ = false;
+        if (changes == changes_ || ++slices == SLICES_MOST) return false;
+        changes = changes_;
         slice_end = total + BLOCK_SLICE;
     }
     return true;

@@ -48,8 +48,9 @@ class Block {
     uint64_t processor() const;
     uint64_t processors() const;
     uint64_t executed() const;
-    // Memory was changed: the block does not merely wait.
-    void note_change() { has_changed_ = true; }
+    // How often memory was changed: one that changes nothing may merely be waiting.
+    void note_change() { changes_++; }
+    uint64_t changes() const { return changes_; }
 
     // ---- memory ----
     uint8_t *shared() { return shared_.data(); }
@@ -108,7 +109,7 @@ class Block {
     static constexpr int REACHES = 64;
     Reach reaches_[REACHES];
     uint64_t reaches_epoch_ = 0;
-    bool has_changed_ = false;
+    uint64_t changes_ = 0;
     Races races_{*this};
 };
 
