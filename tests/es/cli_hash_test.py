@@ -19,6 +19,7 @@ CASES = {
     "plain": ({}, []),
     "one episode": ({"episodes": 1, "pop": 70, "seed": 17}, []),
     "own episodes": ({"hidden": "20", "activation": "relu"}, ["--no-common-random", "--no-normalize"]),
+    "short": ({"pop": 64, "generations": 2, "time_limit": 50}, []),
     "linear": ({"hidden": "none", "pop": 600, "episodes": 1, "generations": 4}, []),
 }
 RANDOMIZE = {
@@ -35,11 +36,11 @@ def cases():
         yield env, "randomized", fixed(env) + ["--randomize=" + RANDOMIZE[env]]
 
 
-class Hash(EsrunTest):
+class HashTest(EsrunTest):
     def hash(self, *args):
         return self.good(*args, "--out", self.path())["params_hash"]
 
-    def test_golden(self):
+    def check_golden(self, *options, wanted=lambda env, name: True):
         golden = {}
         for line in GOLDEN.read_text(encoding="utf-8").splitlines():
             if not line.startswith("#"):
@@ -47,8 +48,14 @@ class Hash(EsrunTest):
                 golden[env, name] = value
         self.assertEqual([(env, name) for env, name, _ in cases()], list(golden))
         for env, name, args in cases():
-            with self.subTest(env=env, case=name):
-                self.assertEqual(golden[env, name], self.hash(*args))
+            if wanted(env, name):
+                with self.subTest(env=env, case=name):
+                    self.assertEqual(golden[env, name], self.hash(*args, *options))
+
+
+class Hash(HashTest):
+    def test_golden(self):
+        self.check_golden()
 
     def write_golden(self):
         lines = ["# simulator, case of cli_hash_test.py, params_hash; made by cli_hash_test.py --write"]
@@ -92,6 +99,29 @@ class Hash(EsrunTest):
 
     def test_pinned_to_cores(self):
         self.assertEqual(self.hash(*fixed("cartpole")), self.hash(*fixed("cartpole", bind="core")))
+
+
+class Cuda(HashTest):
+    """The same hashes on a GPU, a real one or a virtual one."""
+
+    def setUp(self):
+        super().setUp()
+        done = self.esrun(*fixed("cartpole", device="cuda"), "--dry-run")
+        if done.code != 0 and os.environ.get("SHOAL_TEST_CUDA") != "required":
+            self.skipTest(done.err)
+        self.assertEqual(0, done.code, done)
+
+    def test_golden(self):
+        """All of them with SHOAL_TEST_LONG, which takes minutes on a virtual GPU."""
+        every = os.environ.get("SHOAL_TEST_LONG") == "1"
+        self.check_golden("--device=cuda", wanted=lambda env, name: every or name == "short" or env == "cartpole")
+
+    def test_resumed_on_the_other_device(self):
+        for first, second in [("cpu", "cuda"), ("cuda", "cpu")]:
+            folder = self.path()
+            self.good(*fixed("cartpole", device=first, generations=6), "--out", folder)
+            resumed = self.good("--resume", folder, f"--device={second}", "--generations=12")
+            self.assertEqual(self.hash(*fixed("cartpole")), resumed["params_hash"])
 
 
 if __name__ == "__main__":

@@ -5,7 +5,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <list>
 #include <mutex>
@@ -144,6 +147,24 @@ Workers &workers() {
     return *instance;
 }
 
+// VGPU_STATS: a line at the end of the process.
+std::atomic<uint64_t> launch_nanoseconds{0};
+
+void print_stats() {
+    double seconds = double(launch_nanoseconds) * 1e-9, count = double(instructions);
+    fprintf(stderr, "vgpu: %llu launches, %.0f thread-instructions in %.6f s, %.1f million a second\n",
+            (unsigned long long)launches, count, seconds, seconds > 0 ? count / seconds * 1e-6 : 0);
+}
+
+void run_timed(Running &running) {
+    static const bool has_stats = getenv("VGPU_STATS") != nullptr && atexit(print_stats) == 0;
+    auto begin = std::chrono::steady_clock::now();
+    workers().run(running);
+    if (!has_stats) return;
+    auto duration = std::chrono::steady_clock::now() - begin;
+    launch_nanoseconds += uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+}
+
 } // namespace
 
 const EngineModel &engine_model() { return model; }
@@ -180,7 +201,7 @@ Fault launch(const Kernel *kernel, const LaunchConfig &config, const std::vector
     running.blocks = config.grid.count();
     running.most_resident = config.is_cooperative ? running.blocks : resident_limit(running.state);
     if (config.is_cooperative) running.state.workspace = make_workspace(kernel->module->device);
-    workers().run(running);
+    run_timed(running);
     if (config.is_cooperative) memory_free(running.state.workspace);
     return running.state.fault;
 }
