@@ -50,7 +50,7 @@ Block::Block(const LaunchState &launch) : launch_(launch) {
     uint64_t threads = launch.config.block.count();
     dynamic_shared_at_ = (code.static_shared_bytes + 15) / 16 * 16;
     shared_bytes_ = dynamic_shared_at_ + launch.config.dynamic_shared_bytes;
-    local_bytes_ = (code.local_bytes + 15) / 16 * 16 + (launch.kernel->module->has_calls ? CALL_STACK : 0);
+    local_bytes_ = (code.local_bytes + 15) / 16 * 16 + (code.has_calls ? CALL_STACK : 0);
     shared_.resize(shared_bytes_ + sizeof(uint64_t) * 2);
     local_.resize(local_bytes_ * threads);
     if (checks_enabled() & CHECK_INIT) {
