@@ -106,15 +106,15 @@ class FrameLayout {
         sink_ = place(&end, SINK_BYTES);
         for (size_t i = 0; i < slots_.size(); i++) {
             Type type = code.source->registers[i].type;
-            if (type != Type::pred) slots_[i] = place(&end, width(type) * LANES);
+            if (type != Type::pred) slots_[i] = place(&end, size_t{width(type)} * LANES);
         }
         code.image.assign(end, 0);
         Mask all = ALL_LANES;
         memcpy(code.image.data() + SLOT_TRUE, &all, sizeof all);
     }
 
-    // Bytes of a lane: a register of a byte is kept in two.
-    static uint8_t width(Type type) { return uint8_t(std::max<size_t>(ptx::type_bytes(type), 2)); }
+    // Bytes of a lane.
+    static uint8_t width(Type type) { return uint8_t(ptx::type_bytes(type)); }
 
     Slot reg(int index) const { return slots_[size_t(index)]; }
     Slot sink() const { return sink_; }
@@ -240,7 +240,7 @@ class Matcher {
 
     bool typed(const ptx::Operand &operand, Type type, bool is_double) {
         if (type == Type::pred) return predicate(operand);
-        size_t bytes = std::max<size_t>(ptx::type_bytes(type), 2) * (is_double ? 2 : 1);
+        size_t bytes = ptx::type_bytes(type) * (is_double ? 2 : 1);
         uint64_t bits;
         switch (operand.kind) {
         case Kind::reg: {
@@ -293,7 +293,7 @@ class Matcher {
         if (operand.kind == Kind::integer) return put(frame_.predicate(operand.value != 0), 0);
         if (operand.kind != Kind::reg || code_.source->registers[size_t(operand.index)].type != Type::pred)
             return false;
-        if (operand.negated) in_->flip |= uint16_t(1u << next_);
+        if (operand.negated) in_->flip |= uint32_t{1} << next_;
         return put(frame_.reg(operand.index), 0);
     }
 
@@ -342,7 +342,8 @@ class Matcher {
 
     bool address(const ptx::Operand &operand) {
         if (operand.kind != Kind::address) return false;
-        in_->offset[next_] = int64_t(operand.value);
+        in_->offset[next_] = int32_t(operand.value);
+        if (uint64_t(in_->offset[next_]) != operand.value) fail(source_, "an offset of more than 32 bits");
         ptx::Operand base = operand.parts[0];
         if (base.kind == Kind::symbol) return symbol(base, 8);
         if (base.kind == Kind::integer) return put(frame_.constant(base.value, 8), 8);

@@ -8,7 +8,7 @@
 namespace vgpu {
 
 constexpr int LANES = 32;
-constexpr int OPERANDS_MAX = 12; // a vector's elements count one by one
+constexpr int OPERANDS_MAX = 17; // a vector's elements count one by one: atom.v8 d, [a], b
 
 using Mask = uint32_t; // a bit for each lane
 constexpr Mask ALL_LANES = ~Mask{0};
@@ -32,10 +32,10 @@ struct Instr {
     Slot guard = SLOT_TRUE;
     Mask guard_flip = 0; // all bits set where the guard is negated
     Slot at[OPERANDS_MAX] = {};
-    int64_t offset[OPERANDS_MAX] = {}; // of an address operand [base + offset]
+    int32_t offset[OPERANDS_MAX] = {}; // of an address operand [base + offset]
     uint32_t target = 0;               // a branch's: an index in the function's code
     uint8_t width[OPERANDS_MAX] = {};  // bytes of a lane of each operand, where the table's row says x; 0: a sink
-    uint16_t flip = 0;                 // bit i: operand i is a negated predicate
+    uint32_t flip = 0;                 // bit i: operand i is a negated predicate
     uint8_t vector = 1;                // elements of v2, v4, v8
     uint8_t count = 0;                 // how many operands were given; those left out are sinks
     const Form *form = nullptr;        // how it was written
