@@ -3,6 +3,8 @@
 
 golden_hashes.txt holds what the settings below gave when it was made: a build whose hashes differ computes something
 else. `cli_hash_test.py --write` makes it anew; do that only when a change is meant to change results, and say so.
+`cli_hash_test.py --list` prints simulator, case, hash and esrun's options of each, with tabs between: for machines
+without Python.
 """
 
 import os
@@ -36,16 +38,22 @@ def cases():
         yield env, "randomized", fixed(env) + ["--randomize=" + RANDOMIZE[env]]
 
 
+def read_golden():
+    """{(env, case): params_hash}, in the order of the file."""
+    golden = {}
+    for line in GOLDEN.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            env, name, value = line.split("\t")
+            golden[env, name] = value
+    return golden
+
+
 class HashTest(EsrunTest):
     def hash(self, *args):
         return self.good(*args, "--out", self.path())["params_hash"]
 
     def check_golden(self, *options, wanted=lambda env, name: True):
-        golden = {}
-        for line in GOLDEN.read_text(encoding="utf-8").splitlines():
-            if not line.startswith("#"):
-                env, name, value = line.split("\t")
-                golden[env, name] = value
+        golden = read_golden()
         self.assertEqual([(env, name) for env, name, _ in cases()], list(golden))
         for env, name, args in cases():
             if wanted(env, name):
@@ -127,5 +135,9 @@ class Cuda(HashTest):
 if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
         unittest.TextTestRunner().run(Hash("write_golden"))
+    elif sys.argv[1:] == ["--list"]:
+        golden = read_golden()
+        for env, name, args in cases():
+            print(env, name, golden[env, name], " ".join(args), sep="\t")
     else:
         harness.main()
