@@ -91,9 +91,6 @@ template <bool FTZ> struct WidenF32 {
 struct WidenF64 {
     static double run(uint64_t bits) { return bits_as<double>(bits); }
 };
-template <class Format> struct WidenHalf {
-    static double run(uint16_t bits) { return (double)decode<Format>(bits); }
-};
 // Integers of more than 53 bits lose the lowest ones, but for one that says whether they were zeros: enough to round to
 // a narrow format.
 struct WidenInteger {
@@ -111,6 +108,15 @@ template <class Op, class S> [[gnu::noinline]] void load(const Warp &warp, const
     map_lanes<Op>(ALL_LANES, to, source);
 }
 
+template <class Format> [[gnu::noinline]] void load_halves(const Warp &warp, const Instr &in, double *to) {
+    alignas(64) uint16_t source[LANES];
+    alignas(64) float numbers[LANES];
+    load_low_bits(warp, in, 1, source);
+    decode_halves<Format>(source, numbers, LANES);
+    for (int l = 0; l < LANES; l++)
+        to[l] = (double)numbers[l];
+}
+
 template <Load LOAD, bool F64 = false> struct Loading {
     static constexpr Load FUNCTION = LOAD;
     static constexpr bool IS_F64 = F64;
@@ -120,9 +126,9 @@ template <Load LOAD, bool F64 = false> struct Loading {
 template <class F> Run with_load(const Form &form, F &&pick) {
     switch (form.types[1]) {
     case ptx::Type::f16:
-        return pick(Loading<load<WidenHalf<F16>, uint16_t>>{});
+        return pick(Loading<load_halves<F16>>{});
     case ptx::Type::bf16:
-        return pick(Loading<load<WidenHalf<BF16>, uint16_t>>{});
+        return pick(Loading<load_halves<BF16>>{});
     case ptx::Type::f32:
         if (form.has("ftz")) return pick(Loading<load<WidenF32<true>, uint32_t>>{});
         return pick(Loading<load<WidenF32<false>, uint32_t>>{});
@@ -262,9 +268,26 @@ template <Load LOAD, Change CHANGE, Store STORE> void three_passes(Warp &warp, c
     STORE(warp, in, active, lanes);
 }
 
+#ifdef VGPU_F16C
+void nearest_f16(Warp &warp, const Instr &in, Mask active) {
+    alignas(64) uint32_t source[LANES];
+    alignas(64) float numbers[LANES];
+    alignas(64) uint16_t result[LANES];
+    load_low_bits(warp, in, 1, source);
+    for (int l = 0; l < LANES; l++)
+        numbers[l] = canonical(bits_as<float>(source[l])); // f32's and f16's are alike
+    encode_f16(numbers, result, LANES);
+    store_extended(warp, in, 0, result, active);
+}
+#endif
+
 // Of one format to another.
 Run between_formats(const Form &form) {
     if (!are_wide_enough(form)) return nullptr;
+#ifdef VGPU_F16C
+    const bool is_plain = form.words.size() == 1 && form.has("rn");
+    if (is_plain && form.types[0] == ptx::Type::f16 && form.types[1] == ptx::Type::f32) return nearest_f16;
+#endif
     return with_load(form, [&](auto loading) {
         return with_limit<Keep>(form, [&](auto changing) {
             return with_store(form, [&](auto storing) -> Run {
@@ -287,8 +310,8 @@ template <bool FTZ>
 constexpr auto WITHIN_F32 =
     within_format<load<WidenF32<FTZ>, uint32_t>, store<NarrowF32<Rounding::nearest_even, FTZ>, uint32_t>>;
 template <class Format>
-constexpr auto WITHIN_HALF = within_format<load<WidenHalf<Format>, uint16_t>,
-                                           store<NarrowHalf<Format, Rounding::nearest_even, false>, uint16_t>>;
+constexpr auto WITHIN_HALF =
+    within_format<load_halves<Format>, store<NarrowHalf<Format, Rounding::nearest_even, false>, uint16_t>>;
 constexpr auto WITHIN_F64 = within_format<load<WidenF64, uint64_t>, store<NarrowF64, uint64_t>>;
 
 // .sat has no effect: numbers out of range are clamped anyway.
