@@ -50,22 +50,22 @@ libraries_of() {
 
 pack() {
     cd "$here/.."
-    local program programs=() library runtime folder=build/gpu_check
+    local program programs=() library runtime folder=build/gpu_check library_build=build/gpu_check_library
     for program in "${tests[@]}"; do
         if [[ $program != hashes:* ]]; then programs+=("${program%:*}"); fi
     done
     cmake --preset release >/dev/null
     cmake --build --preset release --target "${programs[@]}" perf_gpu esrun >&2
-    # The library as it is shipped, with machine code for all architectures.
-    cmake --preset cuda-release >/dev/null
-    cmake --build --preset cuda-release --target shoal_cuda >&2
+    # Machine code for the GPUs of data centres; the last also as PTX, for newer ones and for the virtual GPU.
+    cmake --preset cuda-release -B "$library_build" -DSHOAL_CUDA_ARCHS="80;100;90" >/dev/null
+    cmake --build "$library_build" --target shoal_cuda >&2
 
     rm -rf "$folder"
     mkdir -p "$folder/bin" "$folder/lib"
     for program in "${programs[@]/#/tests/}" perf_gpu esrun; do
         strip -o "$folder/bin/${program#tests/}" "build/bin/$program"
     done
-    strip -o "$folder/lib/libshoal_cuda.so" build/cuda-release/lib/libshoal_cuda.so
+    strip -o "$folder/lib/libshoal_cuda.so" "$library_build/lib/libshoal_cuda.so"
     runtime=$(sed -n 's/^SHOAL_CUDART:[A-Z]*=//p' build/CMakeCache.txt)
     cp -L "$runtime" "$folder/lib/$(objdump -p "$runtime" | awk '$1 == "SONAME" { print $2 }')"
     for library in $(libraries_of "$folder"/bin/*); do cp -L "$library" "$folder/lib/"; done
@@ -102,12 +102,15 @@ check_hashes() {
     return "$failed"
 }
 
-# Names of the cases that ended so: cases_in LOG "       OK " (or "  FAILED  ", "  SKIPPED ", " RUN      ").
-cases_in() { sed -nE "s/^\[$2\] ([^ ,]+).*/\1/p" "$1" | grep -F . || true; }
+# cases_in LOG "       OK " (or "  SKIPPED ", " RUN      "): the cases for which GoogleTest says that, perhaps in a line
+# that the program's own output began.
+cases_in() { sed -nE "s/.*\[$2\] ([^ ,.]+\.[^ ,]+).*/\1/p" "$1"; }
 
-# Names of the cases that failed, or had begun when the program ended.
-failed_cases() { comm -23 <(cases_in "$1" ' RUN      ' | sort -u) <(
-    { cases_in "$1" '       OK ' && cases_in "$1" '  SKIPPED '; } | sort -u); }
+# The cases that failed, or had begun when the program ended, in the order in which they ran.
+failed_cases() {
+    cases_in "$1" ' RUN      ' |
+        grep -vxFf <(cases_in "$1" '       OK ' && cases_in "$1" '  SKIPPED ') || true
+}
 
 # within SECONDS COMMAND...: no longer than that, nor than there is time.
 within() {
@@ -143,7 +146,7 @@ try_alone() {
 run_test() {
     local name=$1 limit=$((total_s * $2 / 100)) start=$SECONDS log=$scratch/$1.log status=0 crashes=0 seen
     local command=("$folder/bin/$name") result=pass counts
-    if [[ $name == hashes ]]; then command=("$script" hashes "$folder"); fi
+    if [[ $name == hashes ]]; then command=(bash "$script" hashes "$folder"); fi
     : >"$log"
     within "$limit" "${command[@]}" >>"$log" 2>&1 || status=$?
     while ((status > 128 && status != 137 && crashes < crashes_max)); do
@@ -154,8 +157,8 @@ run_test() {
     done
     printf '\n==== %s\n' "$name" | cat - "$log" >>"$results/log.txt"
     local passed failed skipped
-    passed=$(cases_in "$log" '       OK ' | sort -u | wc -l)
-    skipped=$(cases_in "$log" '  SKIPPED ' | sort -u | wc -l)
+    passed=$(cases_in "$log" '       OK ' | wc -l)
+    skipped=$(cases_in "$log" '  SKIPPED ' | sort -u | wc -l) # GoogleTest lists them at the end once more
     failed=$(failed_cases "$log" | wc -l)
     counts="$passed passed, $failed failed, $skipped skipped"
     if ((status == 124 || status == 137)); then counts+=", out of time"; fi
@@ -168,7 +171,7 @@ run_test() {
         fi
     fi
     note "$name" "$result" "$((SECONDS - start))" "$counts"
-    failed_cases "$log" | head -n "$names_max" | sed 's/^/    /' | tee -a "$results/summary.txt"
+    failed_cases "$log" | sed -n "1,$names_max s/^/    /p" | tee -a "$results/summary.txt"
 }
 
 run_perf() {
