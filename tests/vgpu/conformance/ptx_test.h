@@ -40,6 +40,9 @@ class TestRandom {
     std::mt19937_64 engine_;
 };
 
+// A launch that fails leaves an error that every later call in the process gives, too.
+inline bool has_launch_failed() { return cudaDeviceSynchronize() != cudaSuccess; }
+
 // An array in device memory.
 template <class T> class DeviceArray {
   public:
@@ -48,7 +51,7 @@ template <class T> class DeviceArray {
         EXPECT_EQ(cudaMemcpy(data_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
     }
     explicit DeviceArray(size_t count, T value = T{}) : DeviceArray(std::vector<T>(count, value)) {}
-    ~DeviceArray() { EXPECT_EQ(cudaFree(data_), cudaSuccess); }
+    ~DeviceArray() { EXPECT_TRUE(cudaFree(data_) == cudaSuccess || has_launch_failed()); }
     DeviceArray(const DeviceArray &) = delete;
     DeviceArray &operator=(const DeviceArray &) = delete;
 
@@ -65,9 +68,16 @@ template <class T> class DeviceArray {
     size_t count_;
 };
 
-// Without a GPU that runs the PTX the test is skipped, unless SHOAL_TEST_CUDA=required says that there is one.
 class PtxTestBase {
   protected:
+    // Without a GPU that runs the PTX the test is skipped, unless SHOAL_TEST_CUDA=required says that there is one.
+    static void require_device() {
+        std::string missing = missing_device();
+        ASSERT_FALSE(is_required() && !missing.empty()) << missing;
+        if (!missing.empty()) GTEST_SKIP() << missing;
+        if (has_launch_failed()) GTEST_FAIL() << "an earlier launch failed";
+    }
+
     // Why the tests cannot run, empty: they can.
     static std::string missing_device() {
         int count = 0, major = 0, minor = 0;
@@ -94,7 +104,7 @@ class PtxTestBase {
 
     void unload() {
         if (library_ == nullptr) return;
-        EXPECT_EQ(cudaLibraryUnload(library_), cudaSuccess);
+        EXPECT_TRUE(cudaLibraryUnload(library_) == cudaSuccess || has_launch_failed());
         library_ = nullptr;
     }
 
@@ -114,12 +124,7 @@ class PtxTestBase {
 
 class PtxTest : public testing::Test, protected PtxTestBase {
   protected:
-    void SetUp() override {
-        std::string missing = missing_device();
-        if (missing.empty()) return;
-        ASSERT_FALSE(is_required()) << missing;
-        GTEST_SKIP() << missing;
-    }
+    void SetUp() override { require_device(); }
     void TearDown() override { unload(); }
 
     // Loads a module of `body`, which has the functions and the module's variables.

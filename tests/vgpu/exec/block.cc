@@ -10,11 +10,11 @@
 namespace vgpu {
 namespace {
 
-constexpr uint64_t WARP_SLICE = 1000000;  // thread-instructions that a warp takes in one go
-constexpr uint64_t BLOCK_SLICE = 8000000; // and a block, before it is asked whether it changes anything
-constexpr int SLICES_MOST = 20;           // of a block, before another one may go on
-constexpr uint64_t CALL_STACK = 16384;    // local bytes of a thread for the functions that a kernel calls
-constexpr uint8_t POISON = 0xcd;          // in memory that nothing was written to
+constexpr uint64_t WARP_SLICE = 200000;  // thread-instructions that a warp takes in one go
+constexpr uint64_t BLOCK_SLICE = 500000; // and a block, before it is asked whether it changes anything
+constexpr int SLICES_MOST = 400;         // of a block, before another one may go on
+constexpr uint64_t CALL_STACK = 16384;   // local bytes of a thread for the functions that a kernel calls
+constexpr uint8_t POISON = 0xcd;         // in memory that nothing was written to
 
 Dim3 position_in(const Dim3 &size, uint64_t index) {
     return {uint32_t(index % size.x), uint32_t(index / size.x % size.y), uint32_t(index / size.x / size.y)};
@@ -56,7 +56,7 @@ Block::Block(const LaunchState &launch) : launch_(launch) {
     uint64_t threads = launch.config.block.count();
     dynamic_shared_at_ = (code.static_shared_bytes + 15) / 16 * 16;
     shared_bytes_ = dynamic_shared_at_ + launch.config.dynamic_shared_bytes;
-    local_bytes_ = (code.local_bytes + 15) / 16 * 16 + (launch.kernel->module->has_calls ? CALL_STACK : 0);
+    local_bytes_ = (code.local_bytes + 15) / 16 * 16 + (code.has_calls ? CALL_STACK : 0);
     shared_.resize(shared_bytes_ + sizeof(uint64_t) * 2);
     local_.resize(local_bytes_ * threads);
     if (checks_enabled() & CHECK_INIT) {
@@ -87,7 +87,7 @@ void Block::start(uint64_t index) {
 }
 
 bool Block::run() {
-    uint64_t slice_end = executed() + BLOCK_SLICE;
+    uint64_t slice_end = executed() + BLOCK_SLICE, changes = changes_;
     int slices = 0;
     while (launch_.fault.load(std::memory_order_relaxed) == Fault::none) {
         Round round = run_warps();
@@ -100,8 +100,8 @@ bool Block::run() {
         }
         if (round.has_yielded) return false;
         if (total < slice_end) continue;
-        if (!has_changed_ || ++slices == SLICES_MOST) return false;
-        has_changed_ = false;
+        if (changes == changes_ || ++slices == SLICES_MOST) return false;
+        changes = changes_;
         slice_end = total + BLOCK_SLICE;
     }
     return true;

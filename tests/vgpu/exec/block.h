@@ -22,6 +22,7 @@ struct LaunchState {
     LaunchConfig config;
     std::vector<uint8_t> parameters;
     uint64_t number = 0;       // counted over the process's life
+    uint64_t workspace = 0;    // of a cooperative launch: what the blocks' common barrier is in
     uint32_t first_block = 0;  // its number among the blocks of all launches
     mutable Released released; // by its threads, through memory that all blocks share
     std::atomic<Fault> fault{Fault::none};
@@ -50,11 +51,13 @@ class Block {
     uint64_t index() const { return index_; }
     int warps() const { return int(warps_.size()); }
     uint64_t grid_number() const { return launch_.number; }
+    uint64_t workspace() const { return launch_.workspace; }
     uint64_t processor() const;
     uint64_t processors() const;
     uint64_t executed() const;
-    // Memory was changed: the block does not merely wait.
-    void note_change() { has_changed_ = true; }
+    // How often memory was changed: one that changes nothing may merely be waiting.
+    void note_change() { changes_++; }
+    uint64_t changes() const { return changes_; }
 
     // ---- memory ----
     uint8_t *shared() { return shared_.data(); }
@@ -114,7 +117,7 @@ class Block {
     static constexpr int REACHES = 64;
     Reach reaches_[REACHES];
     uint64_t reaches_epoch_ = 0;
-    bool has_changed_ = false;
+    uint64_t changes_ = 0;
     Races races_{*this};
 };
 

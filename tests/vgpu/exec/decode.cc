@@ -44,6 +44,9 @@ const std::map<std::string_view, Special> &special_registers() {
         {"%smid", Special::smid},
         {"%nsmid", Special::nsmid},
         {"%gridid", Special::gridid},
+        {"%envreg1", Special::workspace_high},
+        {"%envreg2", Special::workspace_low},
+        {"%is_explicit_cluster", Special::zero},
         {"%dynamic_smem_size", Special::dynamic_smem_size},
         {"%total_smem_size", Special::total_smem_size},
         {"%aggr_smem_size", Special::total_smem_size},
@@ -104,15 +107,15 @@ class FrameLayout {
         sink_ = place(&end, SINK_BYTES);
         for (size_t i = 0; i < slots_.size(); i++) {
             Type type = code.source->registers[i].type;
-            if (type != Type::pred) slots_[i] = place(&end, width(type) * LANES);
+            if (type != Type::pred) slots_[i] = place(&end, size_t{width(type)} * LANES);
         }
         code.image.assign(end, 0);
         Mask all = ALL_LANES;
         memcpy(code.image.data() + SLOT_TRUE, &all, sizeof all);
     }
 
-    // Bytes of a lane: a register of a byte is kept in two.
-    static uint8_t width(Type type) { return uint8_t(std::max<size_t>(ptx::type_bytes(type), 2)); }
+    // Bytes of a lane.
+    static uint8_t width(Type type) { return uint8_t(ptx::type_bytes(type)); }
 
     Slot reg(int index) const { return slots_[size_t(index)]; }
     Slot sink() const { return sink_; }
@@ -238,7 +241,7 @@ class Matcher {
 
     bool typed(const ptx::Operand &operand, Type type, bool is_double) {
         if (type == Type::pred) return predicate(operand);
-        size_t bytes = std::max<size_t>(ptx::type_bytes(type), 2) * (is_double ? 2 : 1);
+        size_t bytes = ptx::type_bytes(type) * (is_double ? 2 : 1);
         uint64_t bits;
         switch (operand.kind) {
         case Kind::reg: {
@@ -291,7 +294,7 @@ class Matcher {
         if (operand.kind == Kind::integer) return put(frame_.predicate(operand.value != 0), 0);
         if (operand.kind != Kind::reg || code_.source->registers[size_t(operand.index)].type != Type::pred)
             return false;
-        if (operand.negated) in_->flip |= uint16_t(1u << next_);
+        if (operand.negated) in_->flip |= uint32_t{1} << next_;
         return put(frame_.reg(operand.index), 0);
     }
 
@@ -340,7 +343,8 @@ class Matcher {
 
     bool address(const ptx::Operand &operand) {
         if (operand.kind != Kind::address) return false;
-        in_->offset[next_] = int64_t(operand.value);
+        in_->offset[next_] = int32_t(operand.value);
+        if (uint64_t(in_->offset[next_]) != operand.value) fail(source_, "an offset of more than 32 bits");
         ptx::Operand base = operand.parts[0];
         if (base.kind == Kind::symbol) return symbol(base, 8);
         if (base.kind == Kind::integer) return put(frame_.constant(base.value, 8), 8);
@@ -387,28 +391,47 @@ class Matcher {
     uint8_t next_ = 0;
 };
 
+// False: the row is another instruction's.
+bool decode_with(Code &code, FrameLayout &frame, const ptx::Instruction &source, const RowPattern &pattern, Order order,
+                 Instr *in) {
+    Form form;
+    if (!match_modifiers(pattern, source.opcode, order, &form)) return false;
+    form.row = pattern.row;
+    form.source = &source;
+    form.function = code.source;
+    if (!Matcher(code, frame, source, pattern, form).operands(in)) return false;
+    in->run = pattern.row->select(form);
+    if (in->run == nullptr) return false;
+    in->order = memory_order(form);
+    code.forms.push_back(form);
+    in->form = &code.forms.back();
+    return true;
+}
+
+// Of a function without a body, which is the runtime's.
+bool is_foreign_call(const Module &module, const ptx::Instruction &source) {
+    for (const ptx::Operand &operand : source.operands) {
+        if (operand.kind == Kind::list) continue;
+        if (operand.kind == Kind::symbol) return !module.source->functions[size_t(operand.index)]->is_defined;
+        return operand.kind == Kind::name; // or a register that holds an address
+    }
+    return false;
+}
+
 Instr decode_instruction(Code &code, FrameLayout &frame, const ptx::Instruction &source) {
     const std::vector<RowPattern> *rows = rows_named(source.opcode[0]);
     if (rows == nullptr) fail(source, "the instruction is not known");
-    for (const RowPattern &pattern : *rows) {
-        Form form;
-        if (!match_modifiers(pattern, source.opcode, &form)) continue;
-        form.row = pattern.row;
-        form.source = &source;
-        form.function = code.source;
-        Instr in;
-        if (!Matcher(code, frame, source, pattern, form).operands(&in)) continue;
-        in.run = pattern.row->select(form);
-        if (in.run == nullptr) continue;
-        if (source.guard >= 0) {
-            in.guard = frame.reg(source.guard);
-            in.guard_flip = source.guard_negated ? ALL_LANES : 0;
+    for (Order order : {Order::manual, Order::any}) {
+        for (const RowPattern &pattern : *rows) {
+            Instr in;
+            if (!decode_with(code, frame, source, pattern, order, &in)) continue;
+            if (source.guard >= 0) {
+                in.guard = frame.reg(source.guard);
+                in.guard_flip = source.guard_negated ? ALL_LANES : 0;
+            }
+            if (!source.targets.empty()) in.target = uint32_t(source.targets[0]);
+            return in;
         }
-        if (!source.targets.empty()) in.target = uint32_t(source.targets[0]);
-        in.order = memory_order(form);
-        code.forms.push_back(form);
-        in.form = &code.forms.back();
-        return in;
     }
     fail(source, "this form of the instruction is not known");
 }
@@ -430,6 +453,7 @@ std::unique_ptr<Code> decode(Module &module, const ptx::Function &function) {
     code->instrs.reserve(function.code.size() + 1);
     for (const ptx::Instruction &source : function.code) {
         code->instrs.push_back(decode_instruction(*code, frame, source));
+        code->has_calls = code->has_calls || (source.opcode[0] == "call" && !is_foreign_call(module, source));
     }
     code->instrs.push_back(decode_instruction(*code, frame, END));
     return code;

@@ -8,7 +8,7 @@
 namespace vgpu {
 
 constexpr int LANES = 32;
-constexpr int OPERANDS_MAX = 12; // a vector's elements count one by one
+constexpr int OPERANDS_MAX = 17; // a vector's elements count one by one: atom.v8 d, [a], b
 
 using Mask = uint32_t; // a bit for each lane
 constexpr Mask ALL_LANES = ~Mask{0};
@@ -28,7 +28,7 @@ using Slot = uint32_t;
 constexpr Slot SLOT_TRUE = 0; // a predicate with all bits set: the guard of an instruction without one
 
 // What an access or a fence promises about the order of memory.
-enum Order : uint8_t {
+enum MemoryOrder : uint8_t {
     ORDER_STRONG = 1,  // atomic, volatile or the like: races with none of its kind, at least within the block
     ORDER_DEVICE = 2,  // nor in other blocks
     ORDER_ACQUIRE = 4, // what was before the write that it reads is before what follows it
@@ -40,13 +40,13 @@ struct Instr {
     Slot guard = SLOT_TRUE;
     Mask guard_flip = 0; // all bits set where the guard is negated
     Slot at[OPERANDS_MAX] = {};
-    int64_t offset[OPERANDS_MAX] = {}; // of an address operand [base + offset]
+    int32_t offset[OPERANDS_MAX] = {}; // of an address operand [base + offset]
     uint32_t target = 0;               // a branch's: an index in the function's code
     uint8_t width[OPERANDS_MAX] = {};  // bytes of a lane of each operand, where the table's row says x; 0: a sink
-    uint16_t flip = 0;                 // bit i: operand i is a negated predicate
+    uint32_t flip = 0;                 // bit i: operand i is a negated predicate
     uint8_t vector = 1;                // elements of v2, v4, v8
     uint8_t count = 0;                 // how many operands were given; those left out are sinks
-    uint8_t order = 0;                 // bits of Order
+    uint8_t order = 0;                 // bits of MemoryOrder
     const Form *form = nullptr;        // how it was written
 };
 

@@ -154,7 +154,14 @@ template <class F> Run with_combination(const Form &form, F &&pick) {
     return form.has("and") ? pick(And{}) : form.has("or") ? pick(Or{}) : form.has("xor") ? pick(Xor{}) : pick(Alone{});
 }
 
+// A comparison of single halves has one result.
+bool has_results(const Form &form) {
+    const bool is_half = form.type() == ptx::Type::f16 || form.type() == ptx::Type::bf16;
+    return !is_half || form.source->operands[0].kind != ptx::Operand::Kind::pair;
+}
+
 Run select_setp(const Form &form) {
+    if (!has_results(form)) return nullptr;
     return with_comparison(form, form.type(), [&](auto op, auto view) {
         return with_combination(form, [&](auto combination) -> Run {
             return setp<compare<decltype(op), decltype(view)>, decltype(combination)>;

@@ -22,7 +22,13 @@ template <class Op, class D, class S> void convert(Warp &warp, const Instr &in, 
     alignas(64) D result[LANES];
     load_low_bits(warp, in, 1, source);
     map_lanes<Op>(ALL_LANES, result, source);
-    store_extended(warp, in, 0, result, active);
+    if constexpr (std::is_floating_point_v<D>) {
+        alignas(64) std::conditional_t<sizeof(D) == 4, uint32_t, uint64_t> bits[LANES];
+        __builtin_memcpy(bits, result, sizeof bits);
+        store_extended(warp, in, 0, bits, active);
+    } else {
+        store_extended(warp, in, 0, result, active);
+    }
 }
 
 // ---- integers to integers ------------------------------------------------------------------------------------------
@@ -40,13 +46,19 @@ template <class D> struct Clamp {
     }
 };
 
+// .sat has to have an effect.
 Run between_integers(const Form &form) {
     if (!are_wide_enough(form)) return nullptr;
     return with_integer<1>(form.types[0], [&](auto d) {
         return with_integer<1>(form.types[1], [&](auto s) -> Run {
             using D = decltype(d);
             using S = decltype(s);
-            return form.has("sat") ? convert<Clamp<D>, D, S> : convert<Truncate<D>, D, S>;
+            constexpr bool HOLDS_ALL = std::is_signed_v<D> == std::is_signed_v<S>
+                                           ? sizeof(D) >= sizeof(S)
+                                           : std::is_signed_v<D> && sizeof(D) > sizeof(S);
+            if constexpr (!HOLDS_ALL)
+                if (form.has("sat")) return convert<Clamp<D>, D, S>;
+            return form.has("sat") ? nullptr : convert<Truncate<D>, D, S>;
         });
     });
 }
@@ -79,9 +91,6 @@ template <bool FTZ> struct WidenF32 {
 struct WidenF64 {
     static double run(uint64_t bits) { return bits_as<double>(bits); }
 };
-template <class Format> struct WidenHalf {
-    static double run(uint16_t bits) { return (double)decode<Format>(bits); }
-};
 // Integers of more than 53 bits lose the lowest ones, but for one that says whether they were zeros: enough to round to
 // a narrow format.
 struct WidenInteger {
@@ -99,20 +108,32 @@ template <class Op, class S> [[gnu::noinline]] void load(const Warp &warp, const
     map_lanes<Op>(ALL_LANES, to, source);
 }
 
-template <Load LOAD> struct Loading { static constexpr Load FUNCTION = LOAD; };
+template <class Format> [[gnu::noinline]] void load_halves(const Warp &warp, const Instr &in, double *to) {
+    alignas(64) uint16_t source[LANES];
+    alignas(64) float numbers[LANES];
+    load_low_bits(warp, in, 1, source);
+    decode_halves<Format>(source, numbers, LANES);
+    for (int l = 0; l < LANES; l++)
+        to[l] = (double)numbers[l];
+}
+
+template <Load LOAD, bool F64 = false> struct Loading {
+    static constexpr Load FUNCTION = LOAD;
+    static constexpr bool IS_F64 = F64;
+};
 
 // Calls pick with the Loading of the form's source.
 template <class F> Run with_load(const Form &form, F &&pick) {
     switch (form.types[1]) {
     case ptx::Type::f16:
-        return pick(Loading<load<WidenHalf<F16>, uint16_t>>{});
+        return pick(Loading<load_halves<F16>>{});
     case ptx::Type::bf16:
-        return pick(Loading<load<WidenHalf<BF16>, uint16_t>>{});
+        return pick(Loading<load_halves<BF16>>{});
     case ptx::Type::f32:
         if (form.has("ftz")) return pick(Loading<load<WidenF32<true>, uint32_t>>{});
         return pick(Loading<load<WidenF32<false>, uint32_t>>{});
     default:
-        return pick(Loading<load<WidenF64, uint64_t>>{});
+        return pick(Loading<load<WidenF64, uint64_t>, true>{});
     }
 }
 template <class F> Run with_integer_load(const Form &form, F &&pick) {
@@ -184,12 +205,12 @@ struct NarrowF64 {
 template <class Format, Rounding ROUNDING, bool SATURATE_FINITE> struct NarrowHalf {
     static uint16_t run(double a) { return (uint16_t)encode<Format, ROUNDING, SATURATE_FINITE>(a); }
 };
-// Numbers out of range are clamped. NaN gives 0, or the least number's bits where there are 64.
-template <class D> struct NarrowInteger {
+// Numbers out of range are clamped. NaN gives 0, but the highest bit alone where the integer has 64 bits or NaN had.
+template <class D, bool FROM_F64> struct NarrowInteger {
     static D run(double a) {
         constexpr double LOW = (double)LEAST<D>,
                          BEYOND = sizeof(D) == 8 ? 2.0 * (double)(GREATEST<D> / 2 + 1) : (double)GREATEST<D> + 1.0;
-        constexpr D OF_NAN = sizeof(D) == 8 ? (D)SIGN_64 : D{0};
+        constexpr D OF_NAN = sizeof(D) == 8 || FROM_F64 ? (D)(D{1} << (8 * sizeof(D) - 1)) : D{0};
         const bool is_within = a >= LOW && a < BEYOND;
         const D inside = (D)(is_within ? a : 0.0);
         return a != a ? OF_NAN : is_within ? inside : a < LOW ? LEAST<D> : GREATEST<D>;
@@ -247,9 +268,26 @@ template <Load LOAD, Change CHANGE, Store STORE> void three_passes(Warp &warp, c
     STORE(warp, in, active, lanes);
 }
 
+#ifdef VGPU_F16C
+void nearest_f16(Warp &warp, const Instr &in, Mask active) {
+    alignas(64) uint32_t source[LANES];
+    alignas(64) float numbers[LANES];
+    alignas(64) uint16_t result[LANES];
+    load_low_bits(warp, in, 1, source);
+    for (int l = 0; l < LANES; l++)
+        numbers[l] = canonical(bits_as<float>(source[l])); // f32's and f16's are alike
+    encode_f16(numbers, result, LANES);
+    store_extended(warp, in, 0, result, active);
+}
+#endif
+
 // Of one format to another.
 Run between_formats(const Form &form) {
     if (!are_wide_enough(form)) return nullptr;
+#ifdef VGPU_F16C
+    const bool is_plain = form.words.size() == 1 && form.has("rn");
+    if (is_plain && form.types[0] == ptx::Type::f16 && form.types[1] == ptx::Type::f32) return nearest_f16;
+#endif
     return with_load(form, [&](auto loading) {
         return with_limit<Keep>(form, [&](auto changing) {
             return with_store(form, [&](auto storing) -> Run {
@@ -272,8 +310,8 @@ template <bool FTZ>
 constexpr auto WITHIN_F32 =
     within_format<load<WidenF32<FTZ>, uint32_t>, store<NarrowF32<Rounding::nearest_even, FTZ>, uint32_t>>;
 template <class Format>
-constexpr auto WITHIN_HALF = within_format<load<WidenHalf<Format>, uint16_t>,
-                                           store<NarrowHalf<Format, Rounding::nearest_even, false>, uint16_t>>;
+constexpr auto WITHIN_HALF =
+    within_format<load_halves<Format>, store<NarrowHalf<Format, Rounding::nearest_even, false>, uint16_t>>;
 constexpr auto WITHIN_F64 = within_format<load<WidenF64, uint64_t>, store<NarrowF64, uint64_t>>;
 
 // .sat has no effect: numbers out of range are clamped anyway.
@@ -283,8 +321,9 @@ Run to_integer(const Form &form) {
         return with_integral(form, [&](auto integral) {
             return with_integer<1>(form.types[0], [](auto d) -> Run {
                 using D = decltype(d);
-                return three_passes<decltype(loading)::FUNCTION, change<decltype(integral), Keep>,
-                                    store<NarrowInteger<D>, D>>;
+                using Loading = decltype(loading);
+                return three_passes<Loading::FUNCTION, change<decltype(integral), Keep>,
+                                    store<NarrowInteger<D, Loading::IS_F64>, D>>;
             });
         });
     });
@@ -322,9 +361,9 @@ const Row rows[] = {
     {"cvt", TO_INTEGER "? bf16 bf16", "x x", WITHIN_HALF<BF16>},
     {"cvt", "ftz? sat? f64 f32", "x x", between_formats},
     {"cvt", "ftz? sat? f32 f16", "x x", between_formats},
-    {"cvt", "ftz? f32 bf16", "x x", between_formats},
+    {"cvt", ROUNDING "? ftz? f32 bf16", "x x", between_formats},
     {"cvt", "sat? f64 f16", "x x", between_formats},
-    {"cvt", "f64 bf16", "x x", between_formats},
+    {"cvt", ROUNDING "? f64 bf16", "x x", between_formats},
     {"cvt", ROUNDING " ftz? sat? f32 f64", "x x", between_formats},
     {"cvt", ROUNDING " ftz? sat? f16 f32", "x x", between_formats},
     {"cvt", ROUNDING " sat? f16 f64", "x x", between_formats},

@@ -141,8 +141,10 @@ struct IsNumber {
 struct IsNan {
     template <class U> static bool run(U bits) { return bits > Classes<U>::INFINITE; }
 };
-struct IsNormal {
-    template <class U> static bool run(U bits) { return bits >= Classes<U>::NORMAL && bits < Classes<U>::INFINITE; }
+struct IsNormal { // zeros are
+    template <class U> static bool run(U bits) {
+        return bits == 0 || (bits >= Classes<U>::NORMAL && bits < Classes<U>::INFINITE);
+    }
 };
 struct IsSubnormal {
     template <class U> static bool run(U bits) { return bits > 0 && bits < Classes<U>::NORMAL; }

@@ -56,12 +56,43 @@ template <class Format, bool FTZ> uint32_t flush_half(uint32_t bits) {
     return FTZ && (bits & MAGNITUDE_16) < LEAST_NORMAL ? bits & SIGN_16 : bits;
 }
 
-template <class Format, bool FTZ, class Op, class Limit> struct Arithmetic {
-    template <class... A> static uint16_t run(A... a) {
-        const double result = Limit::run(Op::run((double)decode<Format>(flush_half<Format, FTZ>(a))...));
-        return (uint16_t)flush_half<Format, FTZ>((uint32_t)encode<Format, Rounding::nearest_even>(result));
-    }
+// The halves of operands in f64, the operation, and its results: loops of their own, of which each can be vectorised.
+// A lane is T, of one half or two.
+template <class Format, bool FTZ, int HALVES> void widen(const uint16_t *from, double *to) {
+    alignas(64) uint16_t halves[HALVES];
+    alignas(64) float numbers[HALVES];
+    for (int i = 0; i < HALVES; i++)
+        halves[i] = (uint16_t)flush_half<Format, FTZ>(from[i]);
+    decode_halves<Format>(halves, numbers, HALVES);
+    for (int i = 0; i < HALVES; i++)
+        to[i] = (double)numbers[i];
+}
+template <class Format, bool FTZ, int HALVES> void narrow(const double *from, uint16_t *to) {
+    for (int i = 0; i < HALVES; i++)
+        to[i] = (uint16_t)flush_half<Format, FTZ>((uint32_t)encode<Format, Rounding::nearest_even>(from[i]));
+}
+
+struct Copy {
+    template <class T> static T run(T a) { return a; }
 };
+
+template <class Format, bool FTZ, class Op, class Limit, class T, size_t... I>
+void compute_operands(Warp &warp, const Instr &in, Mask active, std::index_sequence<I...>) {
+    constexpr int HALVES = LANES * sizeof(T) / sizeof(uint16_t);
+    alignas(64) double operands[sizeof...(I)][HALVES], results[HALVES];
+    alignas(64) uint16_t halves[HALVES];
+    alignas(64) T lanes[LANES];
+    (widen<Format, FTZ, HALVES>(warp.lanes<const uint16_t>(in.at[I + 1]), operands[I]), ...);
+    for (int i = 0; i < HALVES; i++)
+        results[i] = Limit::run(Op::run(operands[I][i]...));
+    narrow<Format, FTZ, HALVES>(results, halves);
+    __builtin_memcpy(lanes, halves, sizeof lanes);
+    map_lanes<Copy>(active, warp.lanes<T>(in.at[0]), lanes);
+}
+template <class Format, bool FTZ, class Op, class Limit, class T, int OPERANDS>
+void compute(Warp &warp, const Instr &in, Mask active) {
+    compute_operands<Format, FTZ, Op, Limit, T>(warp, in, active, std::make_index_sequence<OPERANDS>{});
+}
 
 // The sign alone changes, of NaNs too.
 template <class Format, bool FTZ> struct Abs {
@@ -100,19 +131,23 @@ template <class Op, class... A> Run single_or_pair(const Form &form) {
     return map<Op, uint16_t, std::conditional_t<true, uint16_t, A>...>;
 }
 
-template <class Op, class Limit, class... A> Run with_format(const Form &form) {
+template <class Format, class Op, class Limit, int OPERANDS> Run with_width(const Form &form) {
+    return with_flag(form.has("ftz"), [&](auto ftz) -> Run {
+        constexpr bool FTZ = decltype(ftz)::value;
+        if (ptx::type_bytes(form.type()) == 4) return compute<Format, FTZ, Op, Limit, uint32_t, OPERANDS>;
+        return compute<Format, FTZ, Op, Limit, uint16_t, OPERANDS>;
+    });
+}
+template <class Op, class Limit, int OPERANDS> Run with_format(const Form &form) {
     if (form.type() == ptx::Type::bf16 || form.type() == ptx::Type::bf16x2)
-        return form.has("ftz") ? single_or_pair<Arithmetic<BF16, true, Op, Limit>, A...>(form)
-                               : single_or_pair<Arithmetic<BF16, false, Op, Limit>, A...>(form);
-    return form.has("ftz") ? single_or_pair<Arithmetic<F16, true, Op, Limit>, A...>(form)
-                           : single_or_pair<Arithmetic<F16, false, Op, Limit>, A...>(form);
+        return with_width<BF16, Op, Limit, OPERANDS>(form);
+    return with_width<F16, Op, Limit, OPERANDS>(form);
 }
-template <class Op, class... A> Run arithmetic(const Form &form) {
-    if (form.has("sat")) return with_format<Op, Saturate, A...>(form);
-    if (form.has("relu")) return with_format<Op, Rectify, A...>(form);
-    return with_format<Op, Unlimited, A...>(form);
+template <class Op, int OPERANDS> Run arithmetic(const Form &form) {
+    if (form.has("sat")) return with_format<Op, Saturate, OPERANDS>(form);
+    if (form.has("relu")) return with_format<Op, Rectify, OPERANDS>(form);
+    return with_format<Op, Unlimited, OPERANDS>(form);
 }
-template <class Op> Run approximate(const Form &form) { return with_format<Op, Unlimited, uint32_t>(form); }
 
 template <template <class, bool> class Op> Run sign_only(const Form &form) {
     if (form.type() == ptx::Type::bf16 || form.type() == ptx::Type::bf16x2)
@@ -133,18 +168,16 @@ template <class Format, bool MAXIMUM> Run extreme(const Form &form) {
     });
 }
 
-using U = uint32_t;
-
 const Row rows[] = {
-    {"add", "rn? ftz? sat? f16|f16x2", "t t t", arithmetic<Add, U, U>},
-    {"add", "rn? bf16|bf16x2", "t t t", arithmetic<Add, U, U>},
-    {"sub", "rn? ftz? sat? f16|f16x2", "t t t", arithmetic<Sub, U, U>},
-    {"sub", "rn? bf16|bf16x2", "t t t", arithmetic<Sub, U, U>},
-    {"mul", "rn? ftz? sat? f16|f16x2", "t t t", arithmetic<Mul, U, U>},
-    {"mul", "rn? bf16|bf16x2", "t t t", arithmetic<Mul, U, U>},
-    {"fma", "rn ftz? sat? f16|f16x2", "t t t t", arithmetic<FmaToOdd, U, U, U>},
-    {"fma", "rn ftz? relu f16|f16x2", "t t t t", arithmetic<FmaToOdd, U, U, U>},
-    {"fma", "rn relu? bf16|bf16x2", "t t t t", arithmetic<FmaToOdd, U, U, U>},
+    {"add", "rn? ftz? sat? f16|f16x2", "t t t", arithmetic<Add, 2>},
+    {"add", "rn? bf16|bf16x2", "t t t", arithmetic<Add, 2>},
+    {"sub", "rn? ftz? sat? f16|f16x2", "t t t", arithmetic<Sub, 2>},
+    {"sub", "rn? bf16|bf16x2", "t t t", arithmetic<Sub, 2>},
+    {"mul", "rn? ftz? sat? f16|f16x2", "t t t", arithmetic<Mul, 2>},
+    {"mul", "rn? bf16|bf16x2", "t t t", arithmetic<Mul, 2>},
+    {"fma", "rn ftz? sat? f16|f16x2", "t t t t", arithmetic<FmaToOdd, 3>},
+    {"fma", "rn ftz? relu f16|f16x2", "t t t t", arithmetic<FmaToOdd, 3>},
+    {"fma", "rn relu? bf16|bf16x2", "t t t t", arithmetic<FmaToOdd, 3>},
     {"abs", "ftz? f16|f16x2", "t t", sign_only<Abs>},
     {"abs", "bf16|bf16x2", "t t", sign_only<Abs>},
     {"neg", "ftz? f16|f16x2", "t t", sign_only<Neg>},
@@ -157,9 +190,9 @@ const Row rows[] = {
     {"max", "ftz? NaN? xorsign abs f16|f16x2", "t t t", extreme<F16, true>},
     {"max", "NaN? bf16|bf16x2", "t t t", extreme<BF16, true>},
     {"max", "NaN? xorsign abs bf16|bf16x2", "t t t", extreme<BF16, true>},
-    {"ex2", "approx f16|f16x2", "t t", approximate<Exp2>},
-    {"ex2", "approx ftz bf16|bf16x2", "t t", approximate<Exp2>},
-    {"tanh", "approx f16|f16x2|bf16|bf16x2", "t t", approximate<HyperbolicTangent>},
+    {"ex2", "approx f16|f16x2", "t t", arithmetic<Exp2, 1>},
+    {"ex2", "approx ftz bf16|bf16x2", "t t", arithmetic<Exp2, 1>},
+    {"tanh", "approx f16|f16x2|bf16|bf16x2", "t t", arithmetic<HyperbolicTangent, 1>},
 };
 
 } // namespace

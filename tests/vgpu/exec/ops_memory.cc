@@ -50,7 +50,9 @@ struct Wide {
 
 template <template <class, class, Locate> class Action, class M, Locate locate> Run by_register(int width) {
     switch (width) {
-    case 0: // a sink as wide as the type
+    case 1:
+        if constexpr (sizeof(M) == 1) return Action<M, uint8_t, locate>::run;
+        break;
     case 2:
         if constexpr (sizeof(M) <= 2) return Action<M, uint16_t, locate>::run;
         break;
@@ -67,8 +69,6 @@ template <class M, class R, Locate locate> struct Load { static constexpr Run ru
 template <class M, class R, Locate locate> struct Store { static constexpr Run run = store<M, R, locate>; };
 
 template <template <class, class, Locate> class Action, Locate locate> Run by_type(Type type, int width) {
-    if (width == 0) width = int(ptx::type_bytes(type));
-    if (width == 1) width = 2;
     switch (type) {
     case Type::b8:
     case Type::u8:
@@ -106,9 +106,20 @@ bool is_shared(const Form &form) { return !form.one_of("shared|shared::cta").emp
 
 int vector_width(const Form &form) { return form.has("v8") ? 8 : form.has("v4") ? 4 : form.has("v2") ? 2 : 1; }
 
+// Bytes of a lane of the registers that a vector consists of, sinks apart; -1: they differ.
+int register_width(const Form &form, int first_register) {
+    int width = 0;
+    for (int i = first_register; i < first_register + vector_width(form); i++) {
+        if (form.widths[i] == 0 || form.widths[i] == width) continue;
+        if (width != 0) return -1;
+        width = form.widths[i];
+    }
+    return width != 0 ? width : int(ptx::type_bytes(form.type()));
+}
+
 template <template <class, class, Locate> class Action> Run access(const Form &form, int first_register) {
     if (ptx::type_bytes(form.type()) * size_t(vector_width(form)) > MAX_ACCESS_BYTES) return nullptr;
-    int width = form.widths[first_register];
+    int width = register_width(form, first_register);
     return is_shared(form) ? by_type<Action, &Warp::locate_shared>(form.type(), width)
                            : by_type<Action, &Warp::locate_generic>(form.type(), width);
 }
@@ -138,29 +149,35 @@ Run pick_cvta(const Form &form) {
     return form.has("to") ? Run(convert_shared<uint64_t, false>) : Run(convert_shared<uint64_t, true>);
 }
 
-enum class In { shared, local, param, global };
+using Test = bool (*)(const Warp &warp, uint64_t address);
 
-template <In space> void isspacep(Warp &warp, const Instr &in, Mask active) {
-    const uint64_t *a = warp.lanes<uint64_t>(in.at[1]);
-    const Windows &w = memory_windows();
-    Mask is = 0;
-    for (int l = 0; l < LANES; l++) {
-        bool shared = a[l] - w.shared < WINDOW_BYTES, local = a[l] - w.local < WINDOW_BYTES;
-        bool param = a[l] - w.param < WINDOW_BYTES;
-        bool found = space == In::shared  ? shared
-                     : space == In::local ? local
-                     : space == In::param ? param
-                                          : !shared && !local && !param;
-        is |= Mask{found} << l;
+bool is_in_shared(const Warp &, uint64_t address) { return address - memory_windows().shared < WINDOW_BYTES; }
+bool is_in_local(const Warp &, uint64_t address) { return address - memory_windows().local < WINDOW_BYTES; }
+bool is_in_param(const Warp &, uint64_t address) { return address - memory_windows().param < WINDOW_BYTES; }
+// Constants are in global memory here, and a kernel's parameters are so by the ISA.
+bool is_in_global(const Warp &warp, uint64_t address) {
+    return !is_in_shared(warp, address) && !is_in_local(warp, address);
+}
+bool is_in_constant(const Warp &warp, uint64_t address) {
+    const Module &module = *warp.block().kernel().module;
+    for (size_t i = 0; i < module.variables.size(); i++) {
+        const ptx::Variable &variable = module.source->variables[i];
+        bool is_placed = variable.space == ptx::Space::constant && module.variables[i] != 0;
+        if (is_placed && address - module.variables[i] < variable.size_bytes) return true;
     }
-    warp.set_predicate(in, 0, is, active);
+    return false;
+}
+
+template <Test test> void isspacep(Warp &warp, const Instr &in, Mask active) {
+    const uint64_t *a = warp.lanes<uint64_t>(in.at[1]);
+    warp.set_predicate(in, 0, mask_of([&](int l) { return test(warp, a[l]); }), active);
 }
 
 Run pick_isspacep(const Form &form) {
-    if (is_shared(form) || form.has("shared::cluster")) return isspacep<In::shared>;
-    if (form.has("local")) return isspacep<In::local>;
-    if (form.has("param") || form.has("param::entry")) return isspacep<In::param>;
-    return form.has("const") ? nullptr : isspacep<In::global>;
+    if (is_shared(form) || form.has("shared::cluster")) return isspacep<is_in_shared>;
+    if (form.has("local")) return isspacep<is_in_local>;
+    if (form.has("param") || form.has("param::entry")) return isspacep<is_in_param>;
+    return form.has("const") ? isspacep<is_in_constant> : isspacep<is_in_global>;
 }
 
 // ---- no effect here ------------------------------------------------------------------------------------------------

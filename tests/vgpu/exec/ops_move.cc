@@ -48,7 +48,7 @@ template <class T, class Element> void unpack(Warp &warp, const Instr &in, Mask 
 // whole.
 template <class F> Run with_element(const Form &form, const ptx::Operand &braces, F &&pick) {
     const size_t elements = braces.parts.size(), bytes = ptx::type_bytes(form.type()) / (elements > 0 ? elements : 1);
-    if (elements < 2 || bytes * elements != ptx::type_bytes(form.type())) return nullptr;
+    if ((elements != 2 && elements != 4) || bytes * elements != ptx::type_bytes(form.type())) return nullptr;
     for (const ptx::Operand &part : braces.parts)
         if (part.kind == ptx::Operand::Kind::reg && register_bytes(form, part) != bytes) return nullptr;
     switch (bytes) {

@@ -68,7 +68,7 @@ Run to_tf32_away(const Form &form) {
 
 // ---- cvt.pack ------------------------------------------------------------------------------------------------------
 
-template <int32_t LEAST, int32_t GREATEST, int FIELD> struct PackIntegers { // a:b, below them the low bits of c
+template <int32_t LEAST, int32_t GREATEST, int FIELD> struct PackIntegers { // a:b, above them the low bits of c
     static uint32_t field(int32_t a) {
         return (uint32_t)(a < LEAST ? LEAST : a > GREATEST ? GREATEST : a) & ((1U << FIELD) - 1);
     }
@@ -77,8 +77,8 @@ template <int32_t LEAST, int32_t GREATEST, int FIELD> struct PackIntegers { // a
 };
 template <int32_t LEAST, int32_t GREATEST>
 constexpr Run PACK_16 = map<PackIntegers<LEAST, GREATEST, 16>, uint32_t, int32_t, int32_t>;
-template <int32_t LEAST, int32_t GREATEST>
-constexpr Run PACK_8 = map<PackIntegers<LEAST, GREATEST, 8>, uint32_t, int32_t, int32_t, uint32_t>;
+template <int32_t LEAST, int32_t GREATEST, int FIELD>
+constexpr Run PACK_ABOVE = map<PackIntegers<LEAST, GREATEST, FIELD>, uint32_t, int32_t, int32_t, uint32_t>;
 
 const Row rows[] = {
     {"cvt", "rn|rz relu? satfinite? f16x2 f32", "t1 t2 t2", pack_halves<F16>},
@@ -94,8 +94,12 @@ const Row rows[] = {
     {"cvt", "rna satfinite? tf32 f32", "t1 t2", to_tf32_away},
     {"cvt", "pack sat u16 s32", "b32 t2 t2", only<PACK_16<0, UINT16_MAX>>},
     {"cvt", "pack sat s16 s32", "b32 t2 t2", only<PACK_16<INT16_MIN, INT16_MAX>>},
-    {"cvt", "pack sat u8 s32 b32", "b32 t2 t2 t3", only<PACK_8<0, UINT8_MAX>>},
-    {"cvt", "pack sat s8 s32 b32", "b32 t2 t2 t3", only<PACK_8<INT8_MIN, INT8_MAX>>},
+    {"cvt", "pack sat u8 s32 b32", "b32 t2 t2 t3", only<PACK_ABOVE<0, UINT8_MAX, 8>>},
+    {"cvt", "pack sat s8 s32 b32", "b32 t2 t2 t3", only<PACK_ABOVE<INT8_MIN, INT8_MAX, 8>>},
+    {"cvt", "pack sat u4 s32 b32", "b32 s32 s32 b32", only<PACK_ABOVE<0, 15, 4>>},
+    {"cvt", "pack sat s4 s32 b32", "b32 s32 s32 b32", only<PACK_ABOVE<-8, 7, 4>>},
+    {"cvt", "pack sat u2 s32 b32", "b32 s32 s32 b32", only<PACK_ABOVE<0, 3, 2>>},
+    {"cvt", "pack sat s2 s32 b32", "b32 s32 s32 b32", only<PACK_ABOVE<-2, 1, 2>>},
 };
 
 } // namespace

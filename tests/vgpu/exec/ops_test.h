@@ -88,7 +88,8 @@ class Ops : public testing::TestWithParam<const char *> {
         form.source = &source;
         form.function = &function;
         Instr in;
-        for (size_t i = 0; i < widths.size(); i++) {
+        ASSERT_LE(widths.size(), size_t{OPERANDS_MAX});
+        for (size_t i = 0; i < OPERANDS_MAX && i < widths.size(); i++) { // gcc does not see the bound above
             in.at[i] = FIRST_OPERAND + (Slot)i * OPERAND_BYTES;
             in.width[i] = (uint8_t)widths[i];
         }
@@ -105,7 +106,7 @@ class Ops : public testing::TestWithParam<const char *> {
     std::vector<Rows> table_;
     Frame frame_;
     Mask carry_ = 0;
-    uint16_t flip_ = 0;
+    uint32_t flip_ = 0;
     std::mt19937_64 random_{20261};
 
   private:

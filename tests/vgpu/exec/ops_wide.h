@@ -12,12 +12,15 @@ inline size_t register_bytes(const Form &form, const ptx::Operand &operand) {
     return ptx::type_bytes(form.function->registers[(size_t)operand.index].type);
 }
 
-// Whether no register is narrower than the type it is used with: the first operand with the first type and so on.
+// Whether no register is narrower than the type it is used with, the first operand with the first type and so on; where
+// a type is bf16 none may be wider either.
 inline bool are_wide_enough(const Form &form) {
+    const bool is_exact = form.types[0] == ptx::Type::bf16 || form.types[1] == ptx::Type::bf16;
     for (size_t i = 0; i < form.source->operands.size(); i++) {
         const ptx::Operand &operand = form.source->operands[i];
-        if (operand.kind == ptx::Operand::Kind::reg && register_bytes(form, operand) < ptx::type_bytes(form.types[i]))
-            return false;
+        if (operand.kind != ptx::Operand::Kind::reg) continue;
+        const size_t bytes = register_bytes(form, operand), least = ptx::type_bytes(form.types[i]);
+        if (is_exact ? bytes != least : bytes < least) return false;
     }
     return true;
 }
@@ -50,8 +53,9 @@ template <class Stored, class T> void extend_lanes(Stored *to, const T *from, Ma
         to[l] = active >> l & 1 ? (Stored)from[l] : to[l];
 }
 
-// With copies of the sign where T is signed.
+// With copies of the sign where T is a signed integer, with zeros otherwise.
 template <class T> void store_extended(Warp &warp, const Instr &in, int operand, const T *from, Mask active) {
+    static_assert(std::is_integral_v<T>, "of a floating-point number its bits");
     switch (in.width[operand]) {
     case 0: // a sink
         break;

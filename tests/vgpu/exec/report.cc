@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 
 namespace vgpu {
 namespace {
@@ -22,11 +21,6 @@ constexpr CheckName CHECK_NAMES[] = {
     {"bounds", CHECK_BOUNDS},     {"init", CHECK_INIT},   {"races", CHECK_RACES}, {"leaks", CHECK_LEAKS},
     {"barriers", CHECK_BARRIERS}, {"loops", CHECK_LOOPS}, {"all", CHECK_ALL},     {"none", 0},
 };
-
-[[noreturn]] void bad_setting(const char *variable, std::string_view value, const char *allowed) {
-    fprintf(stderr, "vgpu: %s: '%.*s' is not %s\n", variable, int(value.size()), value.data(), allowed);
-    exit(2);
-}
 
 unsigned read_checks() {
     const char *list = getenv("VGPU_CHECK");
@@ -58,6 +52,11 @@ uint64_t read_number(const char *variable, uint64_t otherwise) {
 }
 
 } // namespace
+
+void bad_setting(const char *variable, std::string_view value, const char *allowed) {
+    fprintf(stderr, "vgpu: %s: '%.*s' is not %s\n", variable, int(value.size()), value.data(), allowed);
+    _Exit(2);
+}
 
 unsigned checks_enabled() {
     static const unsigned checks = read_checks();

@@ -3,6 +3,7 @@
 #define SHOAL_TESTS_VGPU_EXEC_REPORT_H
 
 #include <string>
+#include <string_view>
 
 #include "tests/vgpu/engine.h"
 #include "tests/vgpu/exec/instr.h"
@@ -26,6 +27,9 @@ struct Trap {
     std::string what;
     int lane; // of the warp that was running; -1: the whole block
 };
+
+// Ends the process: an environment variable's value is none of those that it may have.
+[[noreturn]] void bad_setting(const char *variable, std::string_view value, const char *allowed);
 
 // The checkers that are on, read from the environment once.
 unsigned checks_enabled();

@@ -1,6 +1,10 @@
 // Puts the groups of the instruction table together.
 #include "tests/vgpu/exec/table.h"
 
+#include <cstdlib>
+
+#include "tests/vgpu/exec/report.h"
+
 #define ARITHMETIC_ROWS(isa)                                                                               \
     namespace vgpu::isa {                                                                                  \
     extern const Rows integer_rows, carry_rows, bits_rows, float_rows, half_rows, compare_rows, move_rows, \
@@ -25,14 +29,14 @@ extern const Rows control_rows, memory_rows, atomic_rows, warp_rows, async_rows;
 namespace {
 
 std::vector<Rows> arithmetic() {
+    const char *asked = getenv("VGPU_ISA");
+    const auto is_asked = [&](std::string_view isa) { return asked == nullptr || *asked == '\0' || asked == isa; };
 #ifdef VGPU_X86
     __builtin_cpu_init();
-    bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-    bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
-    if (v4) return vgpu::v4::arithmetic();
-    if (v3) return vgpu::v3::arithmetic();
+    if (is_asked("v4") && __builtin_cpu_supports("x86-64-v4")) return vgpu::v4::arithmetic();
+    if (is_asked("v3") && __builtin_cpu_supports("x86-64-v3")) return vgpu::v3::arithmetic();
 #endif
+    if (!is_asked("baseline")) bad_setting("VGPU_ISA", asked, "baseline, or v3 or v4 on a CPU that has it");
     return baseline::arithmetic();
 }
 

@@ -61,7 +61,7 @@ struct Rows {
 };
 
 // The groups of the table, each in a file of its own; they are compiled for several instruction sets of the CPU, and
-// the widest that this one has is taken.
+// the widest that this one has is taken, or the one that VGPU_ISA names: baseline, v3 or v4 (x86-64-v3 and -v4).
 std::vector<Rows> instruction_table();
 
 } // namespace vgpu

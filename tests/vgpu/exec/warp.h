@@ -131,6 +131,8 @@ class Warp : public WarpRegisters {
     void leave(Mask lanes);     // the running group goes on without them
     void stop() { limit_ = 0; } // leaves execute() after this instruction
     void set_running(const Group &group);
+    void begin_turn();
+    bool is_turn_over();
     void update_limit();
     void copy_arguments(const Instr &in, const Code &callee, uint64_t callee_base, Mask active);
     void copy_results(const Frame &callee, Mask active);
@@ -160,7 +162,8 @@ class Warp : public WarpRegisters {
     std::vector<Part> parts_;
     std::vector<std::unique_ptr<Frame>> frames_;
     std::vector<Frame *> free_frames_;
-    uint64_t executed_ = 0, slice_end_ = 0, turn_end_ = 0, picks_ = 0;
+    uint64_t executed_ = 0, slice_end_ = 0, picks_ = 0;
+    uint64_t turn_begin_ = 0, turn_end_ = 0, changes_ = 0; // of the running group's turn
     bool has_yielded_ = false, rotate_ = false;
 };
 

@@ -48,7 +48,7 @@ void BodyParser::parse_directive() {
     if (tokens_.accept(".loc")) {
         parse_location();
     } else if (tokens_.accept(".pragma")) {
-        tokens_.skip_pragma();
+        parse_pragma();
     } else if (tokens_.accept(".reg")) {
         parse_registers();
     } else if (tokens_.accept(".local")) {
@@ -60,6 +60,21 @@ void BodyParser::parse_directive() {
     } else {
         tokens_.fail("a directive that is unknown in a function");
     }
+}
+
+// "used_bytes_mask 15" is of the next instruction; what else there is are hints to ptxas.
+void BodyParser::parse_pragma() {
+    constexpr std::string_view USED_BYTES = "used_bytes_mask ";
+    do {
+        const std::string_view text = tokens_.take_string("a pragma's text");
+        if (text.substr(0, USED_BYTES.size()) != USED_BYTES) continue;
+        Literal mask;
+        if (!parse_literal(text.substr(USED_BYTES.size()), &mask) || mask.type != Type::none) {
+            tokens_.fail_last("a mask that is no integer");
+        }
+        used_bytes_ = mask.value;
+    } while (tokens_.accept(","));
+    tokens_.expect(";");
 }
 
 // ".loc file line column" and, for inlined code, ", function_name label[+4], inlined_at file line column".

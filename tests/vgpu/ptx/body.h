@@ -65,6 +65,7 @@ class BodyParser {
     void parse_directive();
     void parse_label();
     void parse_location();
+    void parse_pragma();
     void parse_registers();
     void parse_variables(Space space);
     void parse_branch_table(const std::string &name);
@@ -98,7 +99,8 @@ class BodyParser {
     std::vector<BranchTable> branch_tables_;
     std::vector<PendingBranch> branches_;
     std::map<int, int> located_files_;
-    int file_ = 0, file_line_ = 0; // of the last .loc
+    int file_ = 0, file_line_ = 0;       // of the last .loc
+    uint64_t used_bytes_ = ~uint64_t{0}; // of the next instruction
 };
 
 } // namespace vgpu::ptx

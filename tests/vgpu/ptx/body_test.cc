@@ -282,5 +282,24 @@ TEST(PragmaTest, MayStandAnywhere) {
     EXPECT_EQ(module->functions.at(0)->code.size(), 2u);
 }
 
+TEST(PragmaTest, UsedBytesAreOfTheNextInstruction) {
+    const std::unique_ptr<Module> module = parse_kernel(R"(
+        .reg .b64 a;
+        ld.global.u32 %r1, [a];
+        .pragma "used_bytes_mask 61695";
+        ld.global.v4.u32 {%r1, %r2, %r1, %r2}, [a];
+        ld.global.u32 %r1, [a];
+        .pragma "nounroll", "used_bytes_mask 0xf0";
+        .pragma "nounroll";
+        here: { ld.global.v2.u32 {%r1, %r2}, [a]; }
+        ret;
+    )");
+    const std::vector<Instruction> &code = module->functions.at(0)->code;
+    const std::vector<uint64_t> expected = {~uint64_t{0}, 61695, ~uint64_t{0}, 0xf0, ~uint64_t{0}};
+    ASSERT_EQ(code.size(), expected.size());
+    for (size_t i = 0; i < code.size(); i++)
+        EXPECT_EQ(code[i].used_bytes, expected[i]) << code[i].text;
+}
+
 } // namespace
 } // namespace vgpu::ptx

@@ -210,6 +210,8 @@ TEST(ErrorTest, OfDeclarationsInBodies) {
         {".local .b8 a[];", 1, "an array without a size", "]"},
         {".local .b8 a; .local .b8 a;", 1, "a is declared twice in a scope", "a"},
         {".pragma \"a\" ret;", 1, "expected ';'", "ret"},
+        {".pragma \"used_bytes_mask ff\";", 1, "a mask that is no integer", "used_bytes_mask ff"},
+        {".pragma \"used_bytes_mask 1.5\";", 1, "a mask that is no integer", "used_bytes_mask 1.5"},
         {".loc 1 2", 2, "expected a number of a .loc", "}"},
         {".loc 1 2 3, inlined 4", 1, "expected 'inlined_at'", "inlined"},
         {".loc 7 2 3\nret;", 1, "a .loc of a file that no .file names", "7"},

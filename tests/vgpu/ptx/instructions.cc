@@ -1,5 +1,6 @@
 // Instructions and their operands.
 #include <algorithm>
+#include <utility>
 
 #include "tests/vgpu/ptx/body.h"
 
@@ -42,6 +43,8 @@ const char *const SPECIAL_SCALARS[] = {
     "%reserved_smem_offset_begin",
     "%reserved_smem_offset_end",
     "%reserved_smem_offset_cap",
+    "%envreg1",
+    "%envreg2",
 };
 
 bool is_special_register(std::string_view name) {
@@ -65,6 +68,7 @@ void BodyParser::parse_instruction() {
     instruction.line = tokens_.line();
     instruction.file = file_;
     instruction.file_line = file_line_;
+    instruction.used_bytes = std::exchange(used_bytes_, ~uint64_t{0});
     const Token first = tokens_.current();
     parse_guard(&instruction);
     parse_opcode(&instruction);

@@ -55,13 +55,13 @@ struct Operand {
 struct Instruction {
     int guard = -1; // index in Function::registers, -1: none
     bool guard_negated = false;
-    std::vector<std::string> opcode; // "ld.global.v4.f32": {"ld", "global", "v4", "f32"}
-    std::vector<Operand> operands;   // without a branch's label and a brx.idx's table, which are in targets
-    std::vector<int> targets;        // indices in Function::code
-    int line = 0;                    // in the PTX text, from 1
-    int file = 0, file_line = 0;     // of the last .loc, in Module::files; 0: none
-    uint64_t used_bytes = ~uint64_t{0};    // of what it loads: .pragma "used_bytes_mask 15" before it
-    std::string text;                // as written, for messages
+    std::vector<std::string> opcode;    // "ld.global.v4.f32": {"ld", "global", "v4", "f32"}
+    std::vector<Operand> operands;      // without a branch's label and a brx.idx's table, which are in targets
+    std::vector<int> targets;           // indices in Function::code
+    int line = 0;                       // in the PTX text, from 1
+    int file = 0, file_line = 0;        // of the last .loc, in Module::files; 0: none
+    uint64_t used_bytes = ~uint64_t{0}; // a bit for each byte that it loads: .pragma "used_bytes_mask 15" before it
+    std::string text;                   // as written, for messages
 };
 
 struct Register {
