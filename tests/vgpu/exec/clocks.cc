@@ -62,6 +62,7 @@ View::Pointer View::join(const Pointer &a, const Pointer &b) {
         both->append(take_x ? *x++ : *y++);
     }
     if (both->entries_ == a->entries_) return a;
+    if (both->entries_ == b->entries_) return b;
     if (both->entries_.size() > ENTRIES_MOST) {
         both->entries_.clear();
         both->is_everything_ = true;
@@ -84,7 +85,9 @@ void Released::add(uint64_t word, const View::Pointer &view) {
     {
         std::lock_guard lock(mutex_);
         View::Pointer &at = views_[word];
-        at = View::join(at, view);
+        View::Pointer joined = View::join(at, view);
+        if (joined != at) version_++;
+        at = joined;
         is_empty_ = false;
     }
     std::atomic_thread_fence(std::memory_order_seq_cst); // before the write that others find
@@ -105,6 +108,7 @@ void Released::clear() {
     std::lock_guard lock(mutex_);
     views_.clear();
     is_empty_ = true;
+    version_++;
 }
 
 // ---- the clocks of a block -----------------------------------------------------------------------------------------
@@ -122,8 +126,11 @@ void Clocks::start(uint32_t block, size_t warps) {
 
 Mask Clocks::unordered(uint32_t block, int warp, Mask lanes, uint32_t time, int now_warp, int now_lane) const {
     bool is_own = block == block_;
-    if (is_own && is_surely_before(warp, time, now_warp)) return 0;
-    if (is_own && warp == now_warp) lanes &= ~(Mask{1} << now_lane);
+    if (is_own && time <= barrier_) return 0;
+    if (is_own && warp == now_warp) {
+        if (time <= warps_[size_t(warp)].barrier) return 0;
+        lanes &= ~(Mask{1} << now_lane);
+    }
     const View *views[] = {all_.known.get(), learnt(now_warp, now_lane).known.get()};
     const std::vector<uint32_t> &met = warps_[size_t(now_warp)].met;
     bool may_have_met = is_own && warp == now_warp && !met.empty();
@@ -207,7 +214,7 @@ void Clocks::release(int warp, Mask lanes, Mask live, Scope scope) {
         Learnt &thread = learnt(warp, __builtin_ctz(left));
         for (Scope reached : {Scope::block, Scope::device}) {
             View::Pointer &released = thread.released[size_t(reached)];
-            if (reached <= scope) released = View::join(released, view);
+            if (reached <= scope) released = join(released, view);
         }
     }
     warps_[size_t(warp)].time = ++now_; // what comes behind the fence is not released
@@ -237,14 +244,20 @@ View::Pointer Clocks::known_to(int warp, Mask lanes, Mask live) const {
 
 void Clocks::see(int warp, int lane, const View::Pointer &view) {
     View::Pointer &seen = learnt(warp, lane).seen;
-    seen = View::join(seen, view);
+    seen = join(seen, view);
     has_learnt_ = true;
 }
 
 void Clocks::acquire(int warp, int lane, const View::Pointer &view) {
     View::Pointer &known = learnt(warp, lane).known;
-    known = View::join(known, view);
+    known = join(known, view);
     has_learnt_ = true;
+}
+
+// The lanes of a warp mostly learn the same.
+View::Pointer Clocks::join(const View::Pointer &a, const View::Pointer &b) {
+    if (a != last_join_.a || b != last_join_.b) last_join_ = {a, b, View::join(a, b)};
+    return last_join_.both;
 }
 
 View::Pointer Clocks::released(int warp, int lane, Scope scope) const {

@@ -59,11 +59,14 @@ class Released {
     void add(uint64_t word, const View::Pointer &view);
     View::Pointer find(uint64_t word) const;
     bool is_empty() const;
+    // Grows with every change: what find() returned is good for as long as this stays.
+    uint64_t version() const { return version_.load(std::memory_order_acquire); }
     void clear();
 
   private:
     mutable std::mutex mutex_;
     std::atomic<bool> is_empty_{true};
+    std::atomic<uint64_t> version_{0};
     std::unordered_map<uint64_t, View::Pointer> views_;
 };
 
@@ -78,11 +81,9 @@ class Clocks {
     uint32_t block() const { return block_; }
     uint32_t now() const { return now_; }
     uint32_t time(int warp) const { return warps_[size_t(warp)].time; }
-    // Whether all that the lanes of a warp of this block did at `time` is ordered before what a lane does now. May be
-    // false although it is; unordered() tells.
-    bool is_surely_before(int warp, uint32_t time, int now_warp) const {
-        return time <= barrier_ || (warp == now_warp && time <= warps_[size_t(warp)].barrier);
-    }
+    // What the block, or a warp, did up to then is ordered before what its threads do now.
+    uint32_t barrier() const { return barrier_; }
+    uint32_t barrier(int warp) const { return warps_[size_t(warp)].barrier; }
     // Those of a warp's lanes whose accesses at `time` are not ordered before what a lane of this block does now.
     Mask unordered(uint32_t block, int warp, Mask lanes, uint32_t time, int now_warp, int now_lane) const;
 
@@ -101,7 +102,7 @@ class Clocks {
   private:
     struct WarpClock {
         uint32_t time = 1;
-        uint32_t barrier = 0; // what all its lanes did up to then is ordered
+        uint32_t barrier = 0; // the last one of all its lanes
         // Where only some lanes met: [lane][other], up to when the lane knows of the other.
         std::vector<uint32_t> met;
     };
@@ -115,15 +116,19 @@ class Clocks {
     const Learnt &learnt(int warp, int lane) const { return learnt_[size_t(warp * LANES + lane)]; }
     View::Pointer known_to(int warp, Mask lanes, Mask live) const;
     void exchange(int warp, Mask lanes);
+    View::Pointer join(const View::Pointer &a, const View::Pointer &b);
 
     uint32_t block_ = 0;
     uint32_t now_ = 1;
-    uint32_t barrier_ = 0; // what the block did up to then is ordered
+    uint32_t barrier_ = 0; // the last one of the block
     std::vector<WarpClock> warps_;
     Learnt all_; // what every thread of the block has learnt
     std::vector<Learnt> learnt_;
     bool has_learnt_ = false; // since the last barrier of the block
     bool has_released_ = false;
+    struct {
+        View::Pointer a, b, both;
+    } last_join_;
 };
 
 } // namespace vgpu

@@ -76,6 +76,7 @@ void Races::start() {
     shared_cells_.resize((block_.shared_bytes() + WORD - 1) / WORD);
     released_.clear();
     reads_.lanes = 0;
+    found_ = {};
     seen_ = nullptr;
 }
 
@@ -83,9 +84,11 @@ void Races::start() {
 
 Races::Event Races::event(const Warp &warp, const Instr &in, uint8_t order, Mask active, uint64_t bytes, Access access,
                           const uint64_t *address) const {
-    Event event = {warp, in, access, order, active, bytes, address, {}, 0, 0, 0};
+    Event event = {warp, in, access, order, active, bytes, address};
     event.now.block = clocks_.block();
     event.now.time = clocks_.time(warp.index());
+    event.block_barrier = clocks_.barrier();
+    event.warp_barrier = std::max(clocks_.barrier(), clocks_.barrier(warp.index()));
     event.now.warp = uint32_t(warp.index()) & (WARPS_MOST - 1);
     event.now.line = uint32_t(in.form->source->line) & ((1u << LINE_BITS) - 1);
     event.now.order = order & 3u;
@@ -139,25 +142,24 @@ template <class CellAt> void Races::check_lanes(Event &event, CellAt &&cell_at) 
 }
 
 void Races::check(Cell &cell, uint64_t word, const Event &event) {
-    Mask writers = unordered(cell.write, event);
-    bool is_disputed =
-        writers != 0 && collides(cell.write, writers, event) && !is_same_store(cell.write, writers, word, event);
-    // Lanes of a warp may dispute a word of shared memory that nobody reads: CUB puts there what it discards.
-    bool may_dispute = event.access == Access::store && event.is_shared && cell.write.warp == event.now.warp;
-    if (is_disputed && !may_dispute) {
-        fail(cell.write, writers, event, "writes");
+    Mask writers = is_before(cell.write, event) ? 0 : unordered(cell.write, event);
+    bool is_disputed = false;
+    if (writers != 0 && clash(cell.write, writers, event) && !is_same_store(cell.write, writers, word, event)) {
+        // Lanes of a warp may dispute a word of shared memory that nobody reads: CUB puts there what it discards.
+        is_disputed = event.is_shared && event.access == Access::store && cell.write.warp == event.now.warp;
+        if (!is_disputed) fail(cell.write, writers, event, "writes");
     }
-    if (event.access != Access::store && cell.write.is_disputed && is_live(cell.write, event) &&
+    if (cell.write.is_disputed && event.access != Access::store && is_live(cell.write, event) &&
         (cell.write.bytes & event.now.bytes) != 0) {
         fail(cell.write, cell.write.lanes, event, "and others of its warp write in no order");
     }
-    Mask readers = unordered(cell.read, event);
+    Mask readers = is_before(cell.read, event) ? 0 : unordered(cell.read, event);
     if (event.access == Access::load) {
         remember(cell.read, event, readers == 0);
         return;
     }
     if (readers != 0 && has_depended(cell.read, event)) readers = 0;
-    if (readers != 0 && collides(cell.read, readers, event)) fail(cell.read, readers, event, "reads");
+    if (readers != 0 && clash(cell.read, readers, event)) fail(cell.read, readers, event, "reads");
     remember(cell.write, event, writers == 0);
     if (is_disputed) cell.write.is_disputed = 1;
     if (readers == 0) cell.read.lanes = 0; // who is ordered behind this write is ordered behind those reads
@@ -168,28 +170,36 @@ bool Races::is_live(const Record &record, const Event &event) {
     return record.lanes != 0 && record.block - event.first_block < event.blocks;
 }
 
+// Whether barriers order the record's access before the event, or it is of no account.
+bool Races::is_before(const Record &record, const Event &event) {
+    if (!is_live(record, event)) return true;
+    if (record.block != event.now.block) return false;
+    if (record.warp != event.now.warp) return record.time <= event.block_barrier;
+    return record.time <= event.warp_barrier || record.lanes == event.now.lanes;
+}
+
+// The lanes of a record whose accesses are not known to be ordered before the event.
+Mask Races::unordered(const Record &record, const Event &event) const {
+    if (are_strong(record, event)) return record.lanes; // no race, so that nobody needs to know
+    return clocks_.unordered(record.block, int(record.warp), record.lanes, record.time, int(event.now.warp),
+                             event.lane);
+}
+
+bool Races::are_strong(const Record &record, const Event &event) {
+    const Record &now = event.now;
+    return (record.order & now.order & (record.block == now.block ? ORDER_STRONG : ORDER_DEVICE)) != 0;
+}
+
+// Whether accesses that nothing orders are a race.
+bool Races::clash(const Record &record, Mask others, const Event &event) {
+    if ((record.bytes & event.now.bytes) == 0 || are_strong(record, event)) return false;
+    return !record.is_split || others == record.lanes; // else the bytes may be those of the other lanes
+}
+
 // Whether what another block read is before this block's write because this one waited for what that one wrote
 // afterwards. No fence is needed: what it wrote cannot have depended on what was not read yet.
 bool Races::has_depended(const Record &read, const Event &event) const {
     return read.block != event.now.block && seen_ != nullptr && seen_->time(read.block, 0, 0) >= read.time;
-}
-
-// The lanes of a record whose access is not ordered before the event.
-Mask Races::unordered(const Record &record, const Event &event) const {
-    const Record &now = event.now;
-    if (!is_live(record, event)) return 0;
-    if (record.block == now.block) {
-        if (record.warp == now.warp && record.lanes == now.lanes) return 0;
-        if (clocks_.is_surely_before(int(record.warp), record.time, int(now.warp))) return 0;
-    }
-    return clocks_.unordered(record.block, int(record.warp), record.lanes, record.time, int(now.warp), event.lane);
-}
-
-bool Races::collides(const Record &record, Mask others, const Event &event) {
-    const Record &now = event.now;
-    if ((record.bytes & now.bytes) == 0) return false;
-    if (record.is_split && others != record.lanes) return false; // the bytes may be those of the other lanes
-    return (record.order & now.order & (record.block == now.block ? ORDER_STRONG : ORDER_DEVICE)) == 0;
 }
 
 // Whether the record is of what other lanes do by the very same store, and they write the same.
@@ -297,20 +307,27 @@ void Races::learn() {
     if (everywhere.is_empty() && released_.is_empty() && passed_on.is_empty()) return;
     for (Mask left = lanes; left != 0; left &= left - 1) {
         int lane = __builtin_ctz(left);
-        uint64_t first = reads_.address[lane], end = first + reads_.bytes;
-        for (uint64_t word = first / WORD; word * WORD < end; word++) {
-            View::Pointer view = released_.find(word);
-            if (!reads_.is_shared) {
-                view = View::join(everywhere.find(word), view);
-                seen_ = View::join(seen_, passed_on.find(word));
-            }
-            if (view == nullptr) continue;
-            if (reads_.is_acquire) {
-                clocks_.acquire(reads_.warp, lane, view);
-            } else {
-                clocks_.see(reads_.warp, lane, view);
-            }
+        look_up(reads_.address[lane]);
+        if (found_.view == nullptr) continue;
+        if (reads_.is_acquire) {
+            clocks_.acquire(reads_.warp, lane, found_.view);
+        } else {
+            clocks_.see(reads_.warp, lane, found_.view);
         }
+    }
+}
+
+// What was released before the words there were written. Who waits looks up the same again and again.
+void Races::look_up(uint64_t address) {
+    const Released &everywhere = block_.launch().released, &passed_on = block_.launch().passed_on;
+    uint64_t version = everywhere.version() + released_.version() + passed_on.version();
+    if (address == found_.address && version == found_.version) return;
+    found_ = {address, version, nullptr};
+    for (uint64_t word = address / WORD; word * WORD < address + reads_.bytes; word++) {
+        found_.view = View::join(found_.view, released_.find(word));
+        if (reads_.is_shared) continue;
+        found_.view = View::join(found_.view, everywhere.find(word));
+        seen_ = View::join(seen_, passed_on.find(word));
     }
 }
 

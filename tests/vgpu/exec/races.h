@@ -68,10 +68,11 @@ class Races {
         Mask active;
         uint64_t bytes;          // of each lane
         const uint64_t *address; // of each lane, or its offset in shared memory
-        Record now;              // of the lane, in the cell that is being looked at
-        int lane;
-        uint32_t first_block, blocks; // records of others are old
         bool is_shared = false;
+        uint32_t first_block = 0, blocks = 0;         // records of others are old
+        uint32_t block_barrier = 0, warp_barrier = 0; // when the last ones were
+        int lane = 0;                                 // that is being looked at
+        Record now = {};                              // what it does to the cell
     };
     // Strong reads that are being made. Once they have got their values, which is when the block does anything else,
     // their lanes learn what was released before these were written.
@@ -82,13 +83,19 @@ class Races {
         uint64_t bytes = 0;
         uint64_t address[LANES];
     };
+    struct Found {
+        uint64_t address = 0, version = 0;
+        View::Pointer view;
+    };
 
     Event event(const Warp &warp, const Instr &in, uint8_t order, Mask active, uint64_t bytes, Access access,
                 const uint64_t *address) const;
     template <class CellAt> void check_lanes(Event &event, CellAt &&cell_at);
     void check(Cell &cell, uint64_t word, const Event &event);
+    static bool is_before(const Record &record, const Event &event);
     Mask unordered(const Record &record, const Event &event) const;
-    static bool collides(const Record &record, Mask others, const Event &event);
+    static bool are_strong(const Record &record, const Event &event);
+    static bool clash(const Record &record, Mask others, const Event &event);
     static bool is_live(const Record &record, const Event &event);
     bool has_depended(const Record &read, const Event &event) const;
     static bool is_same_store(const Record &record, Mask others, uint64_t word, const Event &event);
@@ -98,12 +105,14 @@ class Races {
     void release(const Event &event);
     void pass_on(const Event &event);
     void learn();
+    void look_up(uint64_t address);
 
     Block &block_;
     Clocks clocks_;
     std::vector<Cell> shared_cells_;
     Released released_; // through shared memory, and to this block only
     Reads reads_;
+    Found found_;        // by the last look_up()
     View::Pointer seen_; // what other blocks had done before they wrote what this one has read by strong loads
 };
 
