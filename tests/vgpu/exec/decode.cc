@@ -7,6 +7,7 @@
 #include "tests/vgpu/exec/layout.h"
 #include "tests/vgpu/exec/match.h"
 #include "tests/vgpu/exec/memory.h"
+#include "tests/vgpu/exec/order.h"
 
 namespace vgpu {
 namespace {
@@ -401,6 +402,7 @@ bool decode_with(Code &code, FrameLayout &frame, const ptx::Instruction &source,
     if (!Matcher(code, frame, source, pattern, form).operands(in)) return false;
     in->run = pattern.row->select(form);
     if (in->run == nullptr) return false;
+    in->order = memory_order(form);
     code.forms.push_back(form);
     in->form = &code.forms.back();
     return true;

@@ -12,7 +12,7 @@ namespace vgpu {
 
 // The checkers that VGPU_CHECK turns on: a list of their names with commas, "all" (the default) or "none".
 enum Check : unsigned {
-    CHECK_BOUNDS = 1,    // bounds: accesses outside of allocations, to freed ones, misaligned ones
+    CHECK_BOUNDS = 1,    // bounds: accesses to device memory outside of allocations, and to freed ones
     CHECK_INIT = 2,      // init: reads of memory that was never written
     CHECK_RACES = 4,     // races: two threads, no order between them, one writes
     CHECK_LEAKS = 8,     // leaks: memory not freed at exit

@@ -115,6 +115,8 @@ class Warp : public WarpRegisters {
     uint8_t *shared_span(int lane, uint64_t offset, uint64_t bytes);
     // Copies between shared and global memory; what is `filled` beyond the `bytes` becomes zero.
     void copy_to_shared(const Instr &in, int lane, uint64_t to, uint64_t from, uint64_t bytes, uint64_t filled);
+    // The mbarrier in shared memory that counts a copy.
+    uint8_t *barrier_of_copy(const Instr &in, int lane, uint64_t offset);
     void copy_from_shared(const Instr &in, int lane, uint64_t to, uint64_t from, uint64_t bytes);
 
   private:
@@ -140,9 +142,13 @@ class Warp : public WarpRegisters {
     void locate_each(const Instr &in, const uint64_t *address, Mask active, uint32_t bytes, Access access,
                      uint8_t **where);
     uint8_t *locate_local(const Instr &in, int lane, uint64_t offset, uint32_t bytes, Access access);
-    uint8_t *locate_shared_window(const Instr &in, int lane, uint64_t offset, uint32_t bytes, Access access);
+    uint8_t *locate_shared_window(int lane, uint64_t offset, uint32_t bytes, Access access);
     void copy_span(const Instr &in, int lane, uint64_t shared, uint64_t global, uint64_t bytes, bool to_shared);
+    void check_copy(const Instr &in, int lane, uint64_t offset, uint64_t shared_bytes, Access shared_access,
+                    uint64_t global, uint64_t global_bytes, Access global_access);
+    void check_shared(const Instr &in, Mask active, uint32_t bytes, Access access, const uint64_t *offset);
     void check_global(const Instr &in, Mask active, uint32_t bytes, Access access, const uint64_t *address);
+    void check_host(const Instr &in, Mask active, uint32_t bytes, Access access, const uint64_t *address);
     void check_written(const char *space, const Instr &in, Mask active, uint32_t bytes, Access access,
                        uint8_t **shadow);
 

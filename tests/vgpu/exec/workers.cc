@@ -22,6 +22,7 @@ namespace {
 
 EngineModel model;
 std::atomic<uint64_t> instructions{0}, launches{0};
+std::atomic<uint32_t> blocks_started{1};
 
 struct Running {
     LaunchState state;
@@ -199,6 +200,7 @@ Fault launch(const Kernel *kernel, const LaunchConfig &config, const std::vector
         return Fault::illegal_instruction;
     }
     running.blocks = config.grid.count();
+    running.state.first_block = blocks_started.fetch_add(uint32_t(running.blocks));
     running.most_resident = config.is_cooperative ? running.blocks : resident_limit(running.state);
     if (config.is_cooperative) running.state.workspace = make_workspace(kernel->module->device);
     run_timed(running);

@@ -27,7 +27,7 @@ size_t report_memory(MemoryKind kind, const char *what) {
         std::optional<AllocationNote> note = note_find(allocation.base);
         if (!note || note->is_being_freed) continue;
         count++;
-        fprintf(stderr, "vgpu: leak: %s at 0x%" PRIx64 ", %" PRIu64 " bytes, allocation %" PRIu64 ", device %d\n",
+        fprintf(stderr, "vgpu: ERROR: leak: %s at 0x%" PRIx64 ", %" PRIu64 " bytes, allocation %" PRIu64 ", device %d\n",
                 note->is_registered ? "registered host memory" : what, allocation.base, allocation.size_bytes,
                 allocation.number, allocation.device);
     }
@@ -35,7 +35,7 @@ size_t report_memory(MemoryKind kind, const char *what) {
 }
 
 size_t report_objects(size_t count, const char *what) {
-    if (count > 0) fprintf(stderr, "vgpu: leak: %zu %s not destroyed\n", count, what);
+    if (count > 0) fprintf(stderr, "vgpu: ERROR: leak: %zu %s not destroyed\n", count, what);
     return count;
 }
 
