@@ -392,8 +392,8 @@ class Matcher {
 };
 
 // False: the row is another instruction's.
-bool decode_with(Code &code, FrameLayout &frame, const ptx::Instruction &source, const RowPattern &pattern, WordOrder order,
-                 Instr *in) {
+bool decode_with(Code &code, FrameLayout &frame, const ptx::Instruction &source, const RowPattern &pattern,
+                 WordOrder order, Instr *in) {
     Form form;
     if (!match_modifiers(pattern, source.opcode, order, &form)) return false;
     form.row = pattern.row;

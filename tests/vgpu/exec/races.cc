@@ -147,7 +147,10 @@ void Races::check(Cell &cell, uint64_t word, const Event &event) {
         remember(cell.read, event, readers == 0);
         return;
     }
-    if (readers != 0 && collides(cell.read, readers, event)) fail(cell.read, readers, event, "reads");
+    // An atomic operation may be the one that such a load guessed for.
+    bool is_checked_guess = !event.is_shared && event.access == Access::atomic;
+    if (readers != 0 && !is_checked_guess && collides(cell.read, readers, event))
+        fail(cell.read, readers, event, "reads");
     remember(cell.write, event, writers == 0);
     if (readers == 0) cell.read.lanes = 0; // who is ordered behind this write is ordered behind those reads
 }
@@ -167,6 +170,8 @@ bool Races::collides(const Record &record, Mask others, const Event &event) {
     const Record &now = event.now;
     if ((record.bytes & now.bytes) == 0) return false;
     if (record.is_split && others != record.lanes) return false; // the bytes may be those of the other lanes
+    // A plain load may be the guess that a loop around an atomic operation begins with, which the operation checks.
+    if (!event.is_shared && event.access == Access::load && (record.order & ORDER_STRONG) != 0) return false;
     return (record.order & now.order & (record.block == now.block ? ORDER_STRONG : ORDER_DEVICE)) == 0;
 }
 

@@ -229,7 +229,7 @@ TEST_P(Planted, IsReportedWithItsPlace) {
     std::string thread = fault.thread != nullptr ? fault.thread : "block (";
     EXPECT_NE(place.find(thread), std::string::npos) << place;
     EXPECT_TRUE(std::regex_search(place, std::regex("block \\(\\d+,0,0\\), thread \\(\\d+,0,0\\)"))) << place;
-    std::string quoted = result.find("PTX line \\d+: ([^\n]*)");
+    std::string quoted = place.substr(std::min(place.find("PTX line "), place.size()));
     EXPECT_NE(quoted, "");
     EXPECT_NE(quoted.find(fault.instruction), std::string::npos) << quoted;
 }
@@ -241,7 +241,7 @@ TEST_P(Planted, IsInTheLinesThatTheReportNames) {
     Result result = run(fault.program, "all");
     SCOPED_TRACE(result.output);
     std::string stem = std::string(fault.source).substr(0, std::string(fault.source).find('.'));
-    std::string ptx = line_of(std::string(FAULTS_PTX_FOLDER) + "/" + stem + ".ptx", result.find("PTX line (\\d+): "));
+    std::string ptx = line_of(std::string(FAULTS_PTX_FOLDER) + "/" + stem + ".ptx", result.find("\nvgpu:   in kernel [^\n]*PTX line (\\d+): "));
     EXPECT_NE(ptx.find(fault.instruction), std::string::npos) << ptx;
     std::string source = result.find(std::string("\nvgpu:   at [^\n]*") + fault.source + ":(\\d+)");
     ASSERT_NE(source, "");
