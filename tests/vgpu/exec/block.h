@@ -21,10 +21,11 @@ struct LaunchState {
     const Code *code = nullptr;
     LaunchConfig config;
     std::vector<uint8_t> parameters;
-    uint64_t number = 0;       // counted over the process's life
-    uint64_t workspace = 0;    // of a cooperative launch: what the blocks' common barrier is in
-    uint32_t first_block = 0;  // its number among the blocks of all launches
-    mutable Released released; // by its threads, through memory that all blocks share
+    uint64_t number = 0;        // counted over the process's life
+    uint64_t workspace = 0;     // of a cooperative launch: what the blocks' common barrier is in
+    uint32_t first_block = 0;   // its number among the blocks of all launches
+    mutable Released released;  // by its threads, through memory that all blocks share
+    mutable Released passed_on; // by strong stores without a fence
     std::atomic<Fault> fault{Fault::none};
     mutable std::atomic<bool> is_reported{false};
 };

@@ -76,6 +76,7 @@ class Clocks {
     void start(uint32_t block, size_t warps);
 
     uint32_t block() const { return block_; }
+    uint32_t now() const { return now_; }
     uint32_t time(int warp) const { return warps_[size_t(warp)].time; }
     // Whether all that the lanes of a warp of this block did at `time` is ordered before what a lane does now. May be
     // false although it is; unordered() tells.

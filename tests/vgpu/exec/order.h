@@ -6,7 +6,7 @@
 
 namespace vgpu {
 
-// Bits of Order.
+// Bits of MemoryOrder.
 uint8_t memory_order(const Form &form);
 
 } // namespace vgpu

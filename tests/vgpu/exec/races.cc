@@ -11,7 +11,7 @@ namespace vgpu {
 namespace {
 
 constexpr uint64_t WORD = 4; // bytes of a cell
-constexpr uint32_t LINE_BITS = 20;
+constexpr uint32_t LINE_BITS = 19;
 constexpr uint32_t WARPS_MOST = 32; // of a block
 
 // Blocks run on several threads of the host, which have to take turns at a line of memory's cells.
@@ -76,6 +76,7 @@ void Races::start() {
     shared_cells_.resize((block_.shared_bytes() + WORD - 1) / WORD);
     released_.clear();
     reads_.lanes = 0;
+    seen_ = nullptr;
 }
 
 // ---- accesses ------------------------------------------------------------------------------------------------------
@@ -139,26 +140,47 @@ template <class CellAt> void Races::check_lanes(Event &event, CellAt &&cell_at) 
 
 void Races::check(Cell &cell, uint64_t word, const Event &event) {
     Mask writers = unordered(cell.write, event);
-    if (writers != 0 && collides(cell.write, writers, event) && !is_same_value(cell.write, writers, word, event)) {
+    bool is_disputed =
+        writers != 0 && collides(cell.write, writers, event) && !is_same_store(cell.write, writers, word, event);
+    // Lanes of a warp may dispute a word of shared memory that nobody reads: CUB puts there what it discards.
+    bool may_dispute = event.access == Access::store && event.is_shared && cell.write.warp == event.now.warp;
+    if (is_disputed && !may_dispute) {
         fail(cell.write, writers, event, "writes");
+    }
+    if (event.access != Access::store && cell.write.is_disputed && is_live(cell.write, event) &&
+        (cell.write.bytes & event.now.bytes) != 0) {
+        fail(cell.write, cell.write.lanes, event, "and others of its warp write in no order");
     }
     Mask readers = unordered(cell.read, event);
     if (event.access == Access::load) {
         remember(cell.read, event, readers == 0);
         return;
     }
+    if (readers != 0 && has_depended(cell.read, event)) readers = 0;
     // An atomic operation may be the one that such a load guessed for.
     bool is_checked_guess = !event.is_shared && event.access == Access::atomic;
     if (readers != 0 && !is_checked_guess && collides(cell.read, readers, event))
         fail(cell.read, readers, event, "reads");
     remember(cell.write, event, writers == 0);
+    if (is_disputed) cell.write.is_disputed = 1;
     if (readers == 0) cell.read.lanes = 0; // who is ordered behind this write is ordered behind those reads
+}
+
+// Whether the record is of this launch and, in shared memory, of this block.
+bool Races::is_live(const Record &record, const Event &event) {
+    return record.lanes != 0 && record.block - event.first_block < event.blocks;
+}
+
+// Whether what another block read is before this block's write because this one waited for what that one wrote
+// afterwards. No fence is needed: what it wrote cannot have depended on what was not read yet.
+bool Races::has_depended(const Record &read, const Event &event) const {
+    return read.block != event.now.block && seen_ != nullptr && seen_->time(read.block, 0, 0) >= read.time;
 }
 
 // The lanes of a record whose access is not ordered before the event.
 Mask Races::unordered(const Record &record, const Event &event) const {
     const Record &now = event.now;
-    if (record.lanes == 0 || record.block - event.first_block >= event.blocks) return 0;
+    if (!is_live(record, event)) return 0;
     if (record.block == now.block) {
         if (record.warp == now.warp && record.lanes == now.lanes) return 0;
         if (clocks_.is_surely_before(int(record.warp), record.time, int(now.warp))) return 0;
@@ -175,12 +197,12 @@ bool Races::collides(const Record &record, Mask others, const Event &event) {
     return (record.order & now.order & (record.block == now.block ? ORDER_STRONG : ORDER_DEVICE)) == 0;
 }
 
-// Lanes that write the same bytes by one instruction may do so, if they write the same.
-bool Races::is_same_value(const Record &record, Mask others, uint64_t word, const Event &event) {
+// Whether the record is of what other lanes do by the very same store, and they write the same.
+bool Races::is_same_store(const Record &record, Mask others, uint64_t word, const Event &event) {
     const Record &now = event.now;
-    bool is_same_instruction = record.block == now.block && record.warp == now.warp && record.time == now.time &&
-                               record.line == now.line && (others & ~event.active) == 0;
-    if (!is_same_instruction || event.access != Access::store || event.in.form->row->name != std::string_view("st")) {
+    if (event.access != Access::store || event.in.form->row->name != std::string_view("st") ||
+        record.block != now.block || record.warp != now.warp || record.time != now.time || record.line != now.line ||
+        (others & ~event.active) != 0) {
         return false;
     }
     for (Mask left = others; left != 0; left &= left - 1) {
@@ -188,7 +210,6 @@ bool Races::is_same_value(const Record &record, Mask others, uint64_t word, cons
         uint64_t mine = event.address[event.lane], theirs = event.address[other];
         uint64_t first = std::max({mine, theirs, word * WORD});
         uint64_t end = std::min({mine + event.bytes, theirs + event.bytes, (word + 1) * WORD});
-        if (first >= end) return false; // the record is of an earlier write
         for (uint64_t at = first; at < end; at++) {
             uint8_t my_byte = stored_byte(event.warp, event.in, event.bytes, event.lane, at - mine);
             if (my_byte != stored_byte(event.warp, event.in, event.bytes, other, at - theirs)) return false;
@@ -232,7 +253,10 @@ void Races::fail(const Record &record, Mask others, const Event &event, const ch
 
 void Races::synchronise(const Event &event) {
     if (event.access != Access::load) release(event);
-    if (event.access == Access::store) return;
+    if (event.access == Access::store) {
+        if (!event.is_shared) pass_on(event);
+        return;
+    }
     reads_.warp = event.warp.index();
     reads_.lanes = event.active;
     reads_.is_shared = event.is_shared;
@@ -259,18 +283,32 @@ void Races::release(const Event &event) {
     }
 }
 
+// What the block has done so far and has seen is before what others do that see the written value.
+void Races::pass_on(const Event &event) {
+    auto own = std::make_shared<View>(std::vector<View::Entry>{{clocks_.block(), WHOLE_BLOCK, clocks_.now()}});
+    View::Pointer view = View::join(seen_, own);
+    for (Mask left = event.active; left != 0; left &= left - 1) {
+        uint64_t first = event.address[__builtin_ctz(left)];
+        for (uint64_t word = first / WORD; word * WORD < first + event.bytes; word++)
+            block_.launch().passed_on.add(word, view);
+    }
+}
+
 // The lanes that made strong reads have got their values: they learn what was released before these were written.
 void Races::learn() {
     if (reads_.lanes == 0) return;
     Mask lanes = std::exchange(reads_.lanes, 0);
-    const Released &everywhere = block_.launch().released;
-    if (everywhere.is_empty() && released_.is_empty()) return;
+    const Released &everywhere = block_.launch().released, &passed_on = block_.launch().passed_on;
+    if (everywhere.is_empty() && released_.is_empty() && passed_on.is_empty()) return;
     for (Mask left = lanes; left != 0; left &= left - 1) {
         int lane = __builtin_ctz(left);
         uint64_t first = reads_.address[lane], end = first + reads_.bytes;
         for (uint64_t word = first / WORD; word * WORD < end; word++) {
             View::Pointer view = released_.find(word);
-            if (!reads_.is_shared) view = View::join(everywhere.find(word), view);
+            if (!reads_.is_shared) {
+                view = View::join(everywhere.find(word), view);
+                seen_ = View::join(seen_, passed_on.find(word));
+            }
             if (view == nullptr) continue;
             if (reads_.is_acquire) {
                 clocks_.acquire(reads_.warp, lane, view);

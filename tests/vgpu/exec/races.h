@@ -25,11 +25,12 @@ struct Record {
     uint32_t block;     // counted over all launches
     uint32_t time;      // of the warp: see Clocks
     Mask lanes;         // 0: there was none
-    uint32_t line : 20; // in the PTX, its last bits
+    uint32_t line : 19; // in the PTX, its last bits
     uint32_t warp : 5;
-    uint32_t bytes : 4;    // those of the cell
-    uint32_t order : 2;    // ORDER_STRONG, ORDER_DEVICE
-    uint32_t is_split : 1; // the lanes accessed different bytes
+    uint32_t bytes : 4;       // those of the cell
+    uint32_t order : 2;       // ORDER_STRONG, ORDER_DEVICE
+    uint32_t is_split : 1;    // the lanes accessed different bytes
+    uint32_t is_disputed : 1; // nothing orders what the lanes wrote
 };
 
 struct Cell {
@@ -88,11 +89,14 @@ class Races {
     void check(Cell &cell, uint64_t word, const Event &event);
     Mask unordered(const Record &record, const Event &event) const;
     static bool collides(const Record &record, Mask others, const Event &event);
-    static bool is_same_value(const Record &record, Mask others, uint64_t word, const Event &event);
+    static bool is_live(const Record &record, const Event &event);
+    bool has_depended(const Record &read, const Event &event) const;
+    static bool is_same_store(const Record &record, Mask others, uint64_t word, const Event &event);
     static void remember(Record &record, const Event &event, bool is_before);
     [[noreturn]] void fail(const Record &record, Mask others, const Event &event, const char *what) const;
     void synchronise(const Event &event);
     void release(const Event &event);
+    void pass_on(const Event &event);
     void learn();
 
     Block &block_;
@@ -100,6 +104,7 @@ class Races {
     std::vector<Cell> shared_cells_;
     Released released_; // through shared memory, and to this block only
     Reads reads_;
+    View::Pointer seen_; // what other blocks had done before they wrote what this one has read by strong loads
 };
 
 } // namespace vgpu

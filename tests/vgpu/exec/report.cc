@@ -64,6 +64,8 @@ unsigned checks_enabled() {
     return checks;
 }
 
+bool engine_checks_leaks() { return (checks_enabled() & CHECK_LEAKS) != 0; }
+
 uint64_t shuffle_seed() {
     static const uint64_t seed = read_number("VGPU_SEED", 0);
     return seed;

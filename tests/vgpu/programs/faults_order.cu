@@ -174,6 +174,8 @@ __global__ void bytes_kernel(int *data) {
 // Each thread copies a word and uses another one's.
 template <bool MEETS> __global__ void copy_kernel(int *data) {
     __shared__ int array[THREADS];
+    array[thread()] = 0;
+    __syncthreads();
     __pipeline_memcpy_async(&array[thread()], &data[thread()], sizeof(int));
     __pipeline_commit();
     __pipeline_wait_prior(0);

@@ -94,7 +94,7 @@ const Fault FAULTS[] = {
     {"block_atomic", GLOBAL_RACE, "block_atomic_kernel", nullptr, ".global", FAILURE},
     {"block_flag_unfenced", SHARED_RACE, "block_flag_kernel", nullptr, "ld.shared", FAILURE, ORDER},
     {"shared_atomic_read", SHARED_RACE, "shared_atomic_kernel", nullptr, ".shared", FAILURE},
-    {"other_half_warp", SHARED_RACE, "half_warp_kernel", nullptr, ".shared", FAILURE},
+    {"other_half_warp", SHARED_RACE, "half_warp_kernel", nullptr, "ld.shared", FAILURE, ORDER},
     {"copy_unmet", SHARED_RACE, "copy_kernel", nullptr, "shared", FAILURE},
     {"memory_barrier_too_early", SHARED_RACE, "barrier_kernel", nullptr, ".shared", FAILURE, ORDER},
     {"trap", "trap.*", "trap_kernel", CULPRIT, "trap", FAILURE, SYNC},
@@ -229,7 +229,7 @@ TEST_P(Planted, IsReportedWithItsPlace) {
     std::string thread = fault.thread != nullptr ? fault.thread : "block (";
     EXPECT_NE(place.find(thread), std::string::npos) << place;
     EXPECT_TRUE(std::regex_search(place, std::regex("block \\(\\d+,0,0\\), thread \\(\\d+,0,0\\)"))) << place;
-    std::string quoted = place.substr(std::min(place.find("PTX line "), place.size()));
+    std::string quoted = result.find("\nvgpu:   in kernel [^\n]*PTX line \\d+: ([^\n]*)");
     EXPECT_NE(quoted, "");
     EXPECT_NE(quoted.find(fault.instruction), std::string::npos) << quoted;
 }
@@ -241,7 +241,8 @@ TEST_P(Planted, IsInTheLinesThatTheReportNames) {
     Result result = run(fault.program, "all");
     SCOPED_TRACE(result.output);
     std::string stem = std::string(fault.source).substr(0, std::string(fault.source).find('.'));
-    std::string ptx = line_of(std::string(FAULTS_PTX_FOLDER) + "/" + stem + ".ptx", result.find("\nvgpu:   in kernel [^\n]*PTX line (\\d+): "));
+    std::string ptx = line_of(std::string(FAULTS_PTX_FOLDER) + "/" + stem + ".ptx",
+                              result.find("\nvgpu:   in kernel [^\n]*PTX line (\\d+): "));
     EXPECT_NE(ptx.find(fault.instruction), std::string::npos) << ptx;
     std::string source = result.find(std::string("\nvgpu:   at [^\n]*") + fault.source + ":(\\d+)");
     ASSERT_NE(source, "");

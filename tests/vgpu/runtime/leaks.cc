@@ -1,4 +1,4 @@
-// What a program has not given back when it ends, with VGPU_CHECK=leaks (in "all", the default): a list on stderr, and
+// What a program has not given back when it ends, with VGPU_CHECK=leaks (which the default has): a list on stderr, and
 // exit status 99.
 //
 // It runs when the loader takes the library down, after the destructors of the program's static objects, which may
@@ -48,7 +48,7 @@ bool any_device_failed() {
 
 __attribute__((destructor)) void report_leaks() {
     streams_stop();
-    if (!environment_checks("leaks") || any_device_failed()) return;
+    if (!engine_checks_leaks() || any_device_failed()) return;
     size_t leaks = report_memory(MemoryKind::device, "device memory") +
                    report_memory(MemoryKind::pinned, "pinned memory") +
                    report_memory(MemoryKind::managed, "managed memory") +
