@@ -80,6 +80,28 @@ def float_convert_form(modifiers, d, s):
     return convert_form("cvt_float", modifiers, d, s, output, float_input(FORMATS[s]), run)
 
 
+def of_low_bits(run, bits):
+    return lambda a: run(a & ((1 << bits) - 1))
+
+
+def wide_register_forms():
+    """Numbers in registers that are wider: the lower bits are read, and zeros stand above the result."""
+    wide = {"f16": "b32", "f32": "b64"}
+    for f, register_ in wide.items():
+        for t in INTEGERS:
+            run = ref.integer_to_float(f, t, "rn")
+            number = integer_input(t, registers_of(t)[-1])
+            yield convert_form("cvt_to_float", ("rn",), f, t, Output(register_, f), number, run)
+            result = registers_of(t)[-1]
+            run = of_low_bits(ref.float_to_integer(t, f, "rzi", REGISTER_BITS[result]), FORMATS[f].bits)
+            source = float_input(FORMATS[f], register_)
+            yield convert_form("cvt_to_integer", ("rzi",), t, f, Output(result), source, run)
+    for rounding, d, s in ("rn", "f16", "f32"), ("rz", "f16", "f32"), ("", "f32", "f16"), ("rni", "f32", "f32"):
+        run = of_low_bits(ref.float_to_float(d, s, rounding or "rn"), FORMATS[s].bits)
+        source = float_input(FORMATS[s], wide[s])
+        yield convert_form("cvt_float", (rounding,), d, s, Output(wide[d], d), source, run)
+
+
 def narrow_forms():
     """What only networks use: relu and satfinite, pairs, tf32, eight bits."""
     for d in ("f16", "bf16"):
@@ -158,5 +180,6 @@ def forms(rng):
     yield from integer_forms()
     yield from integer_float_forms()
     yield from float_forms()
+    yield from wide_register_forms()
     yield from narrow_forms()
     yield from pack_forms()

@@ -133,8 +133,16 @@ def draw_float(f, rng):
     return sign | exponent << f.mantissa_bits | fraction
 
 
-def float_input(f):
-    return Input(f"b{f.bits}", format_edges(f), lambda rng: draw_float(f, rng))
+def float_input(f, register=None):
+    """Registers wider than the format have random bits above it."""
+    register = register or f"b{f.bits}"
+    width = REGISTER_BITS[register]
+
+    def widen(value, rng):
+        return value if width == f.bits else value | rng.getrandbits(width - f.bits) << f.bits
+
+    edges = [widen(v, random.Random(i)) for i, v in enumerate(format_edges(f))]
+    return Input(register, edges, lambda rng: widen(draw_float(f, rng), rng))
 
 
 def float_range_input(f, low_exponent, high_exponent):

@@ -225,6 +225,30 @@ TEST_F(LaunchTest, Discard) {
     EXPECT_EQ(got[32], 1u);
 }
 
+// The compiler reads whole vectors and says which bytes mean something: the others may never have been written.
+TEST_F(LaunchTest, UnusedBytesOfVectors) {
+    load_body(R"(
+.visible .entry kernel(.param .u64 outputs)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %out;
+    .shared .align 16 .b8 vector[16];
+    ld.param.u64 %out, [outputs];
+    mov.u32 %r0, 17;
+    st.shared.u32 [vector], %r0;
+    st.shared.u32 [vector+12], %r0;
+    .pragma "used_bytes_mask 61455";
+    ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [vector];
+    add.u32 %r0, %r0, %r3;
+    st.global.u32 [%out], %r0;
+    ret;
+}
+)");
+    DeviceArray<uint32_t> out(1);
+    launch("kernel", {1}, {1}, 0, out.data());
+    EXPECT_EQ(out.read().at(0), 34u);
+}
+
 // The registers of a group of four warps; only sm_90a has it.
 TEST_F(LaunchTest, RegisterCount) {
     load(R"(.version 8.3

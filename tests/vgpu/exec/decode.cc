@@ -392,8 +392,8 @@ class Matcher {
 };
 
 // False: the row is another instruction's.
-bool decode_with(Code &code, FrameLayout &frame, const ptx::Instruction &source, const RowPattern &pattern, Order order,
-                 Instr *in) {
+bool decode_with(Code &code, FrameLayout &frame, const ptx::Instruction &source, const RowPattern &pattern,
+                 WordOrder order, Instr *in) {
     Form form;
     if (!match_modifiers(pattern, source.opcode, order, &form)) return false;
     form.row = pattern.row;
@@ -421,7 +421,7 @@ bool is_foreign_call(const Module &module, const ptx::Instruction &source) {
 Instr decode_instruction(Code &code, FrameLayout &frame, const ptx::Instruction &source) {
     const std::vector<RowPattern> *rows = rows_named(source.opcode[0]);
     if (rows == nullptr) fail(source, "the instruction is not known");
-    for (Order order : {Order::manual, Order::any}) {
+    for (WordOrder order : {WordOrder::manual, WordOrder::any}) {
         for (const RowPattern &pattern : *rows) {
             Instr in;
             if (!decode_with(code, frame, source, pattern, order, &in)) continue;

@@ -123,7 +123,7 @@ const std::vector<RowPattern> *rows_named(std::string_view name) {
     return found == rows_by_name().end() ? nullptr : &found->second;
 }
 
-bool match_modifiers(const RowPattern &pattern, const std::vector<std::string> &opcode, Order order, Form *form) {
+bool match_modifiers(const RowPattern &pattern, const std::vector<std::string> &opcode, WordOrder order, Form *form) {
     std::vector<bool> is_taken(opcode.size());
     size_t first = 1; // of the words that are not taken
     int types = 0;
@@ -132,7 +132,7 @@ bool match_modifiers(const RowPattern &pattern, const std::vector<std::string> &
     for (const ModifierPattern &modifier : pattern.modifiers) {
         size_t at = first;
         while (at < opcode.size() && (is_taken[at] || !contains(modifier.alternatives, opcode[at]))) {
-            at = order == Order::any ? at + 1 : opcode.size();
+            at = order == WordOrder::any ? at + 1 : opcode.size();
         }
         if (at == opcode.size() && modifier.is_optional) continue;
         if (at == opcode.size()) return false;

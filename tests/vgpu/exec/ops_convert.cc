@@ -1,8 +1,8 @@
 // cvt: conversions between numbers.
 //
-// Integers become other integers or f32 and f64 in one pass over the lanes. The others take three: load as f64, which
-// holds every f16, bf16 and f32 exactly; change (round to an integer, clamp); store, which rounds once. There are many
-// combinations of the passes, so these stay functions of their own.
+// Integers become other integers or f32 and f64 in one pass over the lanes, as f32 becomes integers of 32 bits. The
+// others take three: load as f64, which holds every f16, bf16 and f32 exactly; change (round to an integer, clamp);
+// store, which rounds once. There are many combinations of the passes, so these stay functions of their own.
 #include "tests/vgpu/exec/ops_float.h"
 #include "tests/vgpu/exec/ops_wide.h"
 
@@ -146,19 +146,23 @@ template <class F> Run with_integer_load(const Form &form, F &&pick) {
 using Change = void (*)(double *lanes);
 
 struct Keep {
-    static double run(double a) { return a; }
+    template <class T> static T run(T a) { return a; }
 };
 struct NearestInteger { // ties to even, the CPU's mode
     static double run(double a) { return __builtin_rint(a); }
+    static float run(float a) { return __builtin_rintf(a); }
 };
 struct TruncateToInteger {
     static double run(double a) { return __builtin_trunc(a); }
+    static float run(float a) { return __builtin_truncf(a); }
 };
 struct Floor {
     static double run(double a) { return __builtin_floor(a); }
+    static float run(float a) { return __builtin_floorf(a); }
 };
 struct Ceiling {
     static double run(double a) { return __builtin_ceil(a); }
+    static float run(float a) { return __builtin_ceilf(a); }
 };
 struct Saturate {
     static double run(double a) { return saturate(a); }
@@ -207,13 +211,12 @@ template <class Format, Rounding ROUNDING, bool SATURATE_FINITE> struct NarrowHa
 };
 // Numbers out of range are clamped. NaN gives 0, but the highest bit alone where the integer has 64 bits or NaN had.
 template <class D, bool FROM_F64> struct NarrowInteger {
-    static D run(double a) {
-        constexpr double LOW = (double)LEAST<D>,
-                         BEYOND = sizeof(D) == 8 ? 2.0 * (double)(GREATEST<D> / 2 + 1) : (double)GREATEST<D> + 1.0;
+    template <class T> static D run(T a) {
+        constexpr T LOW = (T)LEAST<D>, BEYOND = 2 * (T)(GREATEST<D> / 2 + 1);
         constexpr D OF_NAN = sizeof(D) == 8 || FROM_F64 ? (D)(D{1} << (8 * sizeof(D) - 1)) : D{0};
-        const bool is_within = a >= LOW && a < BEYOND;
-        const D inside = (D)(is_within ? a : 0.0);
-        return a != a ? OF_NAN : is_within ? inside : a < LOW ? LEAST<D> : GREATEST<D>;
+        const T least = a > LOW ? a : LOW;
+        const D inside = (D)(least < BEYOND ? least : 0), clamped = a < BEYOND ? inside : GREATEST<D>;
+        return a == a ? clamped : OF_NAN;
     }
 };
 
@@ -314,9 +317,27 @@ constexpr auto WITHIN_HALF =
     within_format<load_halves<Format>, store<NarrowHalf<Format, Rounding::nearest_even, false>, uint16_t>>;
 constexpr auto WITHIN_F64 = within_format<load<WidenF64, uint64_t>, store<NarrowF64, uint64_t>>;
 
+// f32 to integers of 32 bits are so frequent that they have one pass of their own.
+template <class Integral, class D, bool FTZ> struct FromF32 {
+    static D run(uint32_t bits) {
+        return NarrowInteger<D, false>::run(Integral::run(flush<FTZ>(bits_as<float>(bits))));
+    }
+};
+Run f32_to_word(const Form &form) {
+    return with_integral(form, [&](auto integral) {
+        return with_flag(form.has("ftz"), [&](auto ftz) {
+            return with_integer<4, 4>(form.types[0], [](auto d) -> Run {
+                using D = decltype(d);
+                return convert<FromF32<decltype(integral), D, decltype(ftz)::value>, D, uint32_t>;
+            });
+        });
+    });
+}
+
 // .sat has no effect: numbers out of range are clamped anyway.
 Run to_integer(const Form &form) {
     if (!are_wide_enough(form)) return nullptr;
+    if (form.types[1] == ptx::Type::f32 && ptx::type_bytes(form.types[0]) == 4) return f32_to_word(form);
     return with_load(form, [&](auto loading) {
         return with_integral(form, [&](auto integral) {
             return with_integer<1>(form.types[0], [](auto d) -> Run {
