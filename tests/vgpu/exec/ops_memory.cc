@@ -76,16 +76,12 @@ template <template <class, class, Locate> class Action, Locate locate> Run by_ty
     case Type::s8:
         return by_register<Action, int8_t, locate>(width);
     case Type::b16:
-    case Type::f16:
-    case Type::bf16:
     case Type::u16:
         return by_register<Action, uint16_t, locate>(width);
     case Type::s16:
         return by_register<Action, int16_t, locate>(width);
     case Type::b32:
     case Type::f32:
-    case Type::f16x2:
-    case Type::bf16x2:
     case Type::u32:
         return by_register<Action, uint32_t, locate>(width);
     case Type::s32:
@@ -195,7 +191,7 @@ Run pick_fence(const Form &) { return fence; }
 #define CACHED                                                                                                        \
     "ca|cg|cs|lu|cv|wb|wt? nc? L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? " \
     "L2::evict_normal|L2::evict_first|L2::evict_last? L2::64B|L2::128B|L2::256B? "
-#define ANY_TYPE "b8|b16|b32|b64|b128|u8|u16|u32|u64|s8|s16|s32|s64|f16|bf16|f16x2|bf16x2|f32|f64"
+#define ANY_TYPE "b8|b16|b32|b64|b128|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
 
 const Row rows[] = {
     {"ld", ORDER "global|const|local|param|param::entry|param::func|shared|shared::cta? " CACHED "v2|v4|v8? " ANY_TYPE,
