@@ -123,6 +123,9 @@ struct EngineModel {
 };
 void engine_set_model(const EngineModel &model);
 
+// Whether VGPU_CHECK asks for memory that is not freed at exit; the engine does the other checks itself.
+bool engine_checks_leaks();
+
 // Thread-instructions executed in this process so far: an instruction of a warp counts once for each active lane.
 uint64_t engine_instructions();
 

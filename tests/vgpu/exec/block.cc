@@ -10,15 +10,11 @@
 namespace vgpu {
 namespace {
 
-constexpr uint64_t WARP_SLICE = 1000000;  // thread-instructions that a warp takes in one go
-constexpr uint64_t BLOCK_SLICE = 8000000; // and a block, before it is asked whether it changes anything
-constexpr int SLICES_MOST = 20;           // of a block, before another one may go on
-constexpr uint64_t CALL_STACK = 16384;    // local bytes of a thread for the functions that a kernel calls
-constexpr uint8_t POISON = 0xcd;          // in memory that nothing was written to
-
-std::string place_text(const Dim3 &at) {
-    return "(" + std::to_string(at.x) + "," + std::to_string(at.y) + "," + std::to_string(at.z) + ")";
-}
+constexpr uint64_t WARP_SLICE = 200000;  // thread-instructions that a warp takes in one go
+constexpr uint64_t BLOCK_SLICE = 500000; // and a block, before it is asked whether it changes anything
+constexpr int SLICES_MOST = 400;         // of a block, before another one may go on
+constexpr uint64_t CALL_STACK = 16384;   // local bytes of a thread for the functions that a kernel calls
+constexpr uint8_t POISON = 0xcd;         // in memory that nothing was written to
 
 Dim3 position_in(const Dim3 &size, uint64_t index) {
     return {uint32_t(index % size.x), uint32_t(index / size.x % size.y), uint32_t(index / size.x / size.y)};
@@ -39,18 +35,28 @@ void set_barrier_result(const Instr &in, uint8_t *registers, Mask lanes, uint32_
     *p = (*p & ~lanes) | (result ? lanes : 0);
 }
 
+// The instruction that a group executes next, or waits at.
+const Instr &next_instruction(const Group &group) {
+    return group.frame->code->instrs[group.wait == Wait::barrier ? group.pc - 1 : group.pc];
+}
+
 std::string instruction_text(const Instr &in) {
     return "PTX line " + std::to_string(in.form->source->line) + ": " + in.form->source->text;
 }
 
 } // namespace
 
+std::string place_text(const Dim3 &size, uint64_t index) {
+    Dim3 at = position_in(size, index);
+    return "(" + std::to_string(at.x) + "," + std::to_string(at.y) + "," + std::to_string(at.z) + ")";
+}
+
 Block::Block(const LaunchState &launch) : launch_(launch) {
     const Code &code = *launch.code;
     uint64_t threads = launch.config.block.count();
     dynamic_shared_at_ = (code.static_shared_bytes + 15) / 16 * 16;
     shared_bytes_ = dynamic_shared_at_ + launch.config.dynamic_shared_bytes;
-    local_bytes_ = (code.local_bytes + 15) / 16 * 16 + (launch.kernel->module->has_calls ? CALL_STACK : 0);
+    local_bytes_ = (code.local_bytes + 15) / 16 * 16 + (code.has_calls ? CALL_STACK : 0);
     shared_.resize(shared_bytes_ + sizeof(uint64_t) * 2);
     local_.resize(local_bytes_ * threads);
     if (checks_enabled() & CHECK_INIT) {
@@ -81,7 +87,7 @@ void Block::start(uint64_t index) {
 }
 
 bool Block::run() {
-    uint64_t slice_end = executed() + BLOCK_SLICE;
+    uint64_t slice_end = executed() + BLOCK_SLICE, changes = changes_;
     int slices = 0;
     while (launch_.fault.load(std::memory_order_relaxed) == Fault::none) {
         Round round = run_warps();
@@ -94,8 +100,8 @@ bool Block::run() {
         }
         if (round.has_yielded) return false;
         if (total < slice_end) continue;
-        if (!has_changed_ || ++slices == SLICES_MOST) return false;
-        has_changed_ = false;
+        if (changes == changes_ || ++slices == SLICES_MOST) return false;
+        changes = changes_;
         slice_end = total + BLOCK_SLICE;
     }
     return true;
@@ -154,7 +160,8 @@ const Reach *Block::reach(const Instr &in, uint64_t address) {
     }
     Reach &known = reaches_[(reinterpret_cast<uint64_t>(&in) / sizeof(Instr)) % REACHES];
     if (known.covers(address, address + 1) || memory_reach(address, &known)) return &known;
-    return nullptr;
+    bool is_checked = (checks_enabled() & CHECK_BOUNDS) != 0;
+    return !is_checked && memory_reach_anywhere(address, &known) ? &known : nullptr;
 }
 
 // ---- barriers ------------------------------------------------------------------------------------------------------
@@ -259,38 +266,42 @@ uint64_t Block::turn(uint64_t most) {
 
 // ---- failing -------------------------------------------------------------------------------------------------------
 
-void Block::fail(const Warp &warp, const Trap &trap) {
-    if (trap.lane < 0) fail_whole(trap.fault, trap.what);
-    const Instr &in = warp.current();
+// Kernel, block, thread and instruction, and the line of the source where the PTX names one.
+std::string Block::place(const Warp &warp, int lane, const Frame &frame, const Instr &in) const {
+    std::string text = "vgpu:   in kernel " + demangle(kernel().info.name) + ", block " +
+                       place_text(config().grid, index_) + ", thread " +
+                       place_text(config().block, uint64_t(warp.thread(lane))) + ", " + instruction_text(in) + "\n";
     const ptx::Instruction &source = *in.form->source;
-    Dim3 thread = position_in(config().block, uint64_t(warp.thread(trap.lane)));
-    std::string text = "vgpu: ERROR: " + trap.what + "\nvgpu:   in kernel " + demangle(kernel().info.name) +
-                       ", block " + place_text(position_) + ", thread " + place_text(thread) + ", " +
-                       instruction_text(in) + "\n";
-    const auto &files = warp.frame().code->module->source->files;
+    const auto &files = frame.code->module->source->files;
     if (source.file > 0 && source.file < int(files.size())) {
         text += "vgpu:   at " + files[size_t(source.file)] + ":" + std::to_string(source.file_line) + "\n";
     }
-    if (warp.frame().caller != nullptr)
-        text += "vgpu:   in function " + demangle(warp.frame().code->source->name) + "\n";
-    report_once(text);
+    if (frame.caller != nullptr) text += "vgpu:   in function " + demangle(frame.code->source->name) + "\n";
+    return text;
+}
+
+void Block::fail(const Warp &warp, const Trap &trap) {
+    if (trap.lane < 0) fail_whole(trap.fault, trap.what);
+    report_once("vgpu: ERROR: " + trap.what + "\n" + place(warp, trap.lane, warp.frame(), warp.current()));
     throw trap.fault;
 }
 
-// What the first thread of the block that has not exited does stands for all of them.
+// One thread stands for all of them: the first that still runs, or else that waits.
 void Block::fail_whole(Fault fault, const std::string &what) {
-    std::string text = "vgpu: ERROR: " + what + "\n";
-    for (const auto &warp : warps_) {
-        for (const Group &group : warp->groups()) {
-            uint32_t pc = group.wait == Wait::barrier ? group.pc - 1 : group.pc;
-            Dim3 thread = position_in(config().block, uint64_t(warp->thread(__builtin_ctz(group.mask))));
-            text += "vgpu:   in kernel " + demangle(kernel().info.name) + ", block " + place_text(position_) +
-                    ", thread " + place_text(thread) + ", " + instruction_text(group.frame->code->instrs[pc]) + "\n";
-            report_once(text + waiting_threads());
-            throw fault;
+    const Warp *warp = nullptr;
+    const Group *chosen = nullptr;
+    for (const auto &candidate : warps_) {
+        for (const Group &group : candidate->groups()) {
+            if (chosen != nullptr && (chosen->wait == Wait::none || group.wait != Wait::none)) continue;
+            warp = candidate.get();
+            chosen = &group;
         }
     }
-    report_once(text);
+    std::string text = "vgpu: ERROR: " + what + "\n";
+    if (chosen != nullptr) {
+        text += place(*warp, __builtin_ctz(chosen->mask), *chosen->frame, next_instruction(*chosen));
+    }
+    report_once(text + waiting_threads());
     throw fault;
 }
 
@@ -304,9 +315,8 @@ std::string Block::waiting_threads() const {
     std::map<std::string, int> at;
     for (const auto &warp : warps_) {
         for (const Group &group : warp->groups()) {
-            uint32_t pc = group.wait == Wait::barrier ? group.pc - 1 : group.pc;
             std::string verb = group.wait == Wait::none ? " at " : " wait at ";
-            at[verb + instruction_text(group.frame->code->instrs[pc])] += __builtin_popcount(group.mask);
+            at[verb + instruction_text(next_instruction(group))] += __builtin_popcount(group.mask);
         }
     }
     std::string text;

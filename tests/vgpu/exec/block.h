@@ -21,10 +21,17 @@ struct LaunchState {
     const Code *code = nullptr;
     LaunchConfig config;
     std::vector<uint8_t> parameters;
-    uint64_t number = 0; // counted over the process's life
+    uint64_t number = 0;        // counted over the process's life
+    uint64_t workspace = 0;     // of a cooperative launch: what the blocks' common barrier is in
+    uint32_t first_block = 0;   // its number among the blocks of all launches
+    mutable Released released;  // by its threads, through memory that all blocks share
+    mutable Released passed_on; // by strong stores without a fence
     std::atomic<Fault> fault{Fault::none};
     mutable std::atomic<bool> is_reported{false};
 };
+
+// "(1,0,0)": the position of the thread or block `index`.
+std::string place_text(const Dim3 &size, uint64_t index);
 
 class Block {
   public:
@@ -41,13 +48,17 @@ class Block {
     Races &races() { return races_; }
     const LaunchConfig &config() const { return launch_.config; }
     const Dim3 &position() const { return position_; }
+    const LaunchState &launch() const { return launch_; }
     uint64_t index() const { return index_; }
+    int warps() const { return int(warps_.size()); }
     uint64_t grid_number() const { return launch_.number; }
+    uint64_t workspace() const { return launch_.workspace; }
     uint64_t processor() const;
     uint64_t processors() const;
     uint64_t executed() const;
-    // Memory was changed: the block does not merely wait.
-    void note_change() { has_changed_ = true; }
+    // How often memory was changed: one that changes nothing may merely be waiting.
+    void note_change() { changes_++; }
+    uint64_t changes() const { return changes_; }
 
     // ---- memory ----
     uint8_t *shared() { return shared_.data(); }
@@ -92,6 +103,7 @@ class Block {
     void release(int barrier);
     void check_reconverged(int barrier);
     void check_progress() const;
+    std::string place(const Warp &warp, int lane, const Frame &frame, const Instr &in) const;
     std::string waiting_threads() const;
     [[noreturn]] void fail(const Warp &warp, const Trap &trap);
     [[noreturn]] void fail_whole(Fault fault, const std::string &what);
@@ -106,7 +118,7 @@ class Block {
     static constexpr int REACHES = 64;
     Reach reaches_[REACHES];
     uint64_t reaches_epoch_ = 0;
-    bool has_changed_ = false;
+    uint64_t changes_ = 0;
     Races races_{*this};
 };
 

@@ -43,6 +43,8 @@ enum class Special : uint8_t {
     dynamic_smem_size,
     total_smem_size,
     dynamic_shared, // + addend: the offset of the dynamic shared memory
+    workspace_low,  // of the workspace of a cooperative launch, 0 in others
+    workspace_high,
     zero,
     one, // of a cluster of one block
 };
@@ -67,6 +69,7 @@ struct Code {
     std::vector<uint64_t> variable_offsets; // by index in source->variables: in local or in shared memory
     std::map<int, uint64_t> shared_offsets; // of the module's shared variables that it may use, by their index
     uint64_t static_shared_bytes = 0;
+    bool has_calls = false; // of functions that have a body
 };
 
 struct Kernel {
@@ -80,7 +83,6 @@ struct Module {
     std::unique_ptr<ptx::Module> source;
     std::vector<std::unique_ptr<Kernel>> kernels;
     std::vector<uint64_t> variables; // addresses, by index in source->variables; 0: shared or defined elsewhere
-    bool has_calls = false;
 
     // The decoded function, which is decoded when it is asked for first; null: it has no body. Throws ptx::Error.
     const Code *code(size_t function);

@@ -7,6 +7,7 @@
 #include "tests/vgpu/exec/layout.h"
 #include "tests/vgpu/exec/match.h"
 #include "tests/vgpu/exec/memory.h"
+#include "tests/vgpu/exec/order.h"
 
 namespace vgpu {
 namespace {
@@ -43,6 +44,9 @@ const std::map<std::string_view, Special> &special_registers() {
         {"%smid", Special::smid},
         {"%nsmid", Special::nsmid},
         {"%gridid", Special::gridid},
+        {"%envreg1", Special::workspace_high},
+        {"%envreg2", Special::workspace_low},
+        {"%is_explicit_cluster", Special::zero},
         {"%dynamic_smem_size", Special::dynamic_smem_size},
         {"%total_smem_size", Special::total_smem_size},
         {"%aggr_smem_size", Special::total_smem_size},
@@ -387,27 +391,47 @@ class Matcher {
     uint8_t next_ = 0;
 };
 
+// False: the row is another instruction's.
+bool decode_with(Code &code, FrameLayout &frame, const ptx::Instruction &source, const RowPattern &pattern,
+                 WordOrder order, Instr *in) {
+    Form form;
+    if (!match_modifiers(pattern, source.opcode, order, &form)) return false;
+    form.row = pattern.row;
+    form.source = &source;
+    form.function = code.source;
+    if (!Matcher(code, frame, source, pattern, form).operands(in)) return false;
+    in->run = pattern.row->select(form);
+    if (in->run == nullptr) return false;
+    in->order = memory_order(form);
+    code.forms.push_back(form);
+    in->form = &code.forms.back();
+    return true;
+}
+
+// Of a function without a body, which is the runtime's.
+bool is_foreign_call(const Module &module, const ptx::Instruction &source) {
+    for (const ptx::Operand &operand : source.operands) {
+        if (operand.kind == Kind::list) continue;
+        if (operand.kind == Kind::symbol) return !module.source->functions[size_t(operand.index)]->is_defined;
+        return operand.kind == Kind::name; // or a register that holds an address
+    }
+    return false;
+}
+
 Instr decode_instruction(Code &code, FrameLayout &frame, const ptx::Instruction &source) {
     const std::vector<RowPattern> *rows = rows_named(source.opcode[0]);
     if (rows == nullptr) fail(source, "the instruction is not known");
-    for (const RowPattern &pattern : *rows) {
-        Form form;
-        if (!match_modifiers(pattern, source.opcode, &form)) continue;
-        form.row = pattern.row;
-        form.source = &source;
-        form.function = code.source;
-        Instr in;
-        if (!Matcher(code, frame, source, pattern, form).operands(&in)) continue;
-        in.run = pattern.row->select(form);
-        if (in.run == nullptr) continue;
-        if (source.guard >= 0) {
-            in.guard = frame.reg(source.guard);
-            in.guard_flip = source.guard_negated ? ALL_LANES : 0;
+    for (WordOrder order : {WordOrder::manual, WordOrder::any}) {
+        for (const RowPattern &pattern : *rows) {
+            Instr in;
+            if (!decode_with(code, frame, source, pattern, order, &in)) continue;
+            if (source.guard >= 0) {
+                in.guard = frame.reg(source.guard);
+                in.guard_flip = source.guard_negated ? ALL_LANES : 0;
+            }
+            if (!source.targets.empty()) in.target = uint32_t(source.targets[0]);
+            return in;
         }
-        if (!source.targets.empty()) in.target = uint32_t(source.targets[0]);
-        code.forms.push_back(form);
-        in.form = &code.forms.back();
-        return in;
     }
     fail(source, "this form of the instruction is not known");
 }
@@ -429,6 +453,7 @@ std::unique_ptr<Code> decode(Module &module, const ptx::Function &function) {
     code->instrs.reserve(function.code.size() + 1);
     for (const ptx::Instruction &source : function.code) {
         code->instrs.push_back(decode_instruction(*code, frame, source));
+        code->has_calls = code->has_calls || (source.opcode[0] == "call" && !is_foreign_call(module, source));
     }
     code->instrs.push_back(decode_instruction(*code, frame, END));
     return code;

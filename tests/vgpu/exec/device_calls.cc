@@ -61,13 +61,17 @@ class Arguments {
         T value;
         memcpy(&value, from, sizeof value);
         at_ += sizeof(T);
+        count_++;
         return value;
     }
+
+    int32_t count() const { return count_; }
 
   private:
     Warp &warp_;
     int lane_;
     uint64_t at_;
+    int32_t count_ = 0;
 };
 
 template <class T> std::string print_one(const std::string &conversion, T value) {
@@ -92,7 +96,7 @@ std::string convert(const std::string &format, size_t *at, Arguments &arguments,
     }
     if (strchr("eEfFgGaA", letter) != nullptr && letter != '\0')
         return print_one(conversion + letter, arguments.next<double>());
-    if (letter == 'p') return print_one("0x%llx", arguments.next<unsigned long long>());
+    if (letter == 'p') return print_one(conversion + letter, reinterpret_cast<void *>(arguments.next<uint64_t>()));
     if (letter == 's') return print_one(conversion + letter, read_text(arguments.next<uint64_t>(), lane).c_str());
     return letter == '%' ? "%" : conversion + letter;
 }
@@ -112,8 +116,9 @@ void device_printf(Warp &warp, const Instr &in, Mask active) {
             }
         }
         fwrite(text.data(), 1, text.size(), stdout);
-        int32_t length = int32_t(text.size());
-        set_result(warp, in, lane, &length, sizeof length);
+        // By NVIDIA's manual the result is the number of arguments, unlike C's.
+        int32_t count = arguments.count();
+        set_result(warp, in, lane, &count, sizeof count);
     }
 }
 

@@ -27,6 +27,14 @@ using Slot = uint32_t;
 
 constexpr Slot SLOT_TRUE = 0; // a predicate with all bits set: the guard of an instruction without one
 
+// What an access or a fence promises about the order of memory.
+enum MemoryOrder : uint8_t {
+    ORDER_STRONG = 1,  // atomic, volatile or the like: races with none of its kind, at least within the block
+    ORDER_DEVICE = 2,  // nor in other blocks
+    ORDER_ACQUIRE = 4, // what was before the write that it reads is before what follows it
+    ORDER_RELEASE = 8, // what was before it is before what follows a read of it
+};
+
 struct Instr {
     Run run = nullptr;
     Slot guard = SLOT_TRUE;
@@ -38,6 +46,7 @@ struct Instr {
     uint32_t flip = 0;                 // bit i: operand i is a negated predicate
     uint8_t vector = 1;                // elements of v2, v4, v8
     uint8_t count = 0;                 // how many operands were given; those left out are sinks
+    uint8_t order = 0;                 // bits of MemoryOrder
     const Form *form = nullptr;        // how it was written
 };
 

@@ -74,11 +74,6 @@ std::unique_ptr<Kernel> make_kernel(Module &module, int index) {
     return kernel;
 }
 
-bool has_call(const ptx::Function &function) {
-    return std::any_of(function.code.begin(), function.code.end(),
-                       [](const ptx::Instruction &instruction) { return instruction.opcode[0] == "call"; });
-}
-
 } // namespace
 
 const Code *Module::code(size_t function) {
@@ -102,7 +97,6 @@ Module *module_load(int device, const std::string &ptx, std::string *error) {
     initialise_variables(*module);
     for (size_t i = 0; i < module->source->functions.size(); i++) {
         const ptx::Function &function = *module->source->functions[i];
-        module->has_calls = module->has_calls || has_call(function);
         if (function.is_entry && function.is_defined) module->kernels.push_back(make_kernel(*module, int(i)));
     }
     return module.release();

@@ -18,6 +18,10 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     return parts;
 }
 
+bool contains(const std::vector<std::string_view> &words, std::string_view word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 bool take_suffix(std::string_view *text, char suffix) {
     if (text->empty() || text->back() != suffix) return false;
     text->remove_suffix(1);
@@ -119,25 +123,30 @@ const std::vector<RowPattern> *rows_named(std::string_view name) {
     return found == rows_by_name().end() ? nullptr : &found->second;
 }
 
-bool match_modifiers(const RowPattern &pattern, const std::vector<std::string> &opcode, Form *form) {
-    size_t at = 1;
+bool match_modifiers(const RowPattern &pattern, const std::vector<std::string> &opcode, WordOrder order, Form *form) {
+    std::vector<bool> is_taken(opcode.size());
+    size_t first = 1; // of the words that are not taken
     int types = 0;
     form->words.clear();
     std::fill(std::begin(form->types), std::end(form->types), ptx::Type::none);
     for (const ModifierPattern &modifier : pattern.modifiers) {
-        bool found = at < opcode.size() && std::find(modifier.alternatives.begin(), modifier.alternatives.end(),
-                                                     opcode[at]) != modifier.alternatives.end();
-        if (!found && modifier.is_optional) continue;
-        if (!found) return false;
+        size_t at = first;
+        while (at < opcode.size() && (is_taken[at] || !contains(modifier.alternatives, opcode[at]))) {
+            at = order == WordOrder::any ? at + 1 : opcode.size();
+        }
+        if (at == opcode.size() && modifier.is_optional) continue;
+        if (at == opcode.size()) return false;
+        is_taken[at] = true;
+        while (first < opcode.size() && is_taken[first])
+            first++;
         ptx::Type type = ptx::type_named(opcode[at]);
         if (type == ptx::Type::none) {
             form->words.push_back(opcode[at]);
         } else if (types < int(sizeof form->types / sizeof form->types[0])) {
             form->types[types++] = type;
         }
-        at++;
     }
-    return at == opcode.size();
+    return first == opcode.size();
 }
 
 bool Form::has(std::string_view word) const { return std::find(words.begin(), words.end(), word) != words.end(); }

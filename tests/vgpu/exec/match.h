@@ -50,8 +50,10 @@ RowPattern read_row(const Row &row);
 const std::vector<RowPattern> *rows_named(std::string_view name);
 // Every row, in order.
 const std::vector<RowPattern> &all_rows();
+// The assembler takes modifiers in any order, and some of NVIDIA's headers write them in another than the manual.
+enum class WordOrder : uint8_t { manual, any };
 // Matches the words of an opcode after its name; fills the form's types and words.
-bool match_modifiers(const RowPattern &pattern, const std::vector<std::string> &opcode, Form *form);
+bool match_modifiers(const RowPattern &pattern, const std::vector<std::string> &opcode, WordOrder order, Form *form);
 
 } // namespace vgpu
 

@@ -267,6 +267,13 @@ bool memory_reach(uint64_t address, Reach *reach) {
     return true;
 }
 
+bool memory_reach_anywhere(uint64_t address, Reach *reach) {
+    uint64_t first = space().arena_base(0), end = space().arena_base(DEVICES_MAX);
+    if (address < first || address >= end) return false;
+    *reach = {first, end, space().to_host(), true};
+    return true;
+}
+
 uint64_t memory_epoch() { return space().epoch.load(std::memory_order_relaxed); }
 
 std::string memory_describe(uint64_t address, uint64_t bytes) {

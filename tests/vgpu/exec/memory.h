@@ -29,6 +29,8 @@ struct Reach {
 
 // The live allocation that `address` is in; false: none.
 bool memory_reach(uint64_t address, Reach *reach);
+// All device memory, allocated or not, if `address` is in it.
+bool memory_reach_anywhere(uint64_t address, Reach *reach);
 // Grows with every allocation that is freed: a Reach is good for as long as this stays.
 uint64_t memory_epoch();
 // What lies at an address, for a report: "4 bytes behind the end of an allocation of 256 bytes".
@@ -38,7 +40,7 @@ std::string memory_describe(uint64_t address, uint64_t bytes);
 // touched.
 uint8_t *memory_shadow(uint64_t address);
 // RACE_CELL_BYTES for each 4 bytes of device memory, zero in a fresh allocation. See races.h.
-constexpr uint64_t RACE_CELL_BYTES = 16;
+constexpr uint64_t RACE_CELL_BYTES = 32;
 uint8_t *memory_race_cell(uint64_t address);
 
 } // namespace vgpu

@@ -147,7 +147,7 @@ template <bool by_parity, bool may_wait> void wait(Warp &warp, const Instr &in, 
     const uint64_t *state = warp.lanes<uint64_t>(in.at[2]);
     const uint32_t *parity = warp.lanes<uint32_t>(in.at[2]);
     uint8_t *where[LANES];
-    locate(warp, in, 1, active, Access::atomic, where);
+    locate(warp, in, 1, active, Access::load, where);
     Mask complete = 0;
     for (Mask left = active; left != 0; left &= left - 1) {
         int l = __builtin_ctz(left);
@@ -157,7 +157,6 @@ template <bool by_parity, bool may_wait> void wait(Warp &warp, const Instr &in, 
         complete |= Mask{Barrier::read(word).phase != phase} << l;
     }
     warp.set_predicate(in, 0, complete, active);
-    if (complete != 0) warp.block().races().block_barrier();
     if (may_wait && complete != active) warp.yield();
 }
 
@@ -181,7 +180,7 @@ void copy_bulk_in(Warp &warp, const Instr &in, Mask active) {
             throw Trap{Fault::misaligned_address, "misaligned bulk copy", l};
         }
         warp.copy_to_shared(in, l, to, from, bytes[l], bytes[l]);
-        uint8_t *where = warp.shared_span(l, barrier, sizeof(uint64_t));
+        uint8_t *where = warp.barrier_of_copy(in, l, barrier);
         change(where, [&](Barrier &at, uint64_t) {
             at.bytes -= int32_t(bytes[l]);
             at.complete_phase();

@@ -181,9 +181,9 @@ Run pick_isspacep(const Form &form) {
 void nothing(Warp &, const Instr &, Mask) {}
 Run pick_nothing(const Form &) { return nothing; }
 
-void fence(Warp &warp, const Instr &, Mask active) {
+void fence(Warp &warp, const Instr &in, Mask active) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    warp.block().races().fence(warp, active);
+    warp.block().races().fence(warp, in, active);
 }
 Run pick_fence(const Form &) { return fence; }
 

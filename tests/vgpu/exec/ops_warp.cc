@@ -282,9 +282,7 @@ Run pick_arrive(const Form &) { return barrier_arrive; }
 const Row rows[] = {
     {"shfl", "sync up|down|bfly|idx b32", "t|p t u32 u32 u32", pick_shuffle},
     {"vote", "sync ballot b32", "t p u32", pick_vote},
-    {"vote", "ballot sync b32", "t p u32", pick_vote},
     {"vote", "sync all|any|uni pred", "p p u32", pick_vote},
-    {"vote", "all|any|uni sync pred", "p p u32", pick_vote},
     {"match", "any sync b32|b64", "u32 t u32", pick_match_any},
     {"match", "all sync b32|b64", "u32|p t u32", pick_match_all},
     {"redux", "sync add|min|max u32|s32", "t t u32", pick_redux_arithmetic},

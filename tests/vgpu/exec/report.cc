@@ -20,11 +20,12 @@ struct CheckName {
 constexpr CheckName CHECK_NAMES[] = {
     {"bounds", CHECK_BOUNDS},     {"init", CHECK_INIT},   {"races", CHECK_RACES}, {"leaks", CHECK_LEAKS},
     {"barriers", CHECK_BARRIERS}, {"loops", CHECK_LOOPS}, {"all", CHECK_ALL},     {"none", 0},
+    {"default", CHECK_DEFAULT},
 };
 
 unsigned read_checks() {
     const char *list = getenv("VGPU_CHECK");
-    if (list == nullptr) return CHECK_ALL;
+    if (list == nullptr) return CHECK_DEFAULT;
     unsigned checks = 0;
     std::string_view rest = list;
     while (!rest.empty()) {
@@ -35,7 +36,7 @@ unsigned read_checks() {
             if (name == known.name) found = &known;
         }
         if (found == nullptr) {
-            bad_setting("VGPU_CHECK", name, "one of bounds, init, races, leaks, barriers, loops, all, none");
+            bad_setting("VGPU_CHECK", name, "one of bounds, init, races, leaks, barriers, loops, all, default, none");
         }
         checks |= found->checks;
     }
@@ -62,6 +63,8 @@ unsigned checks_enabled() {
     static const unsigned checks = read_checks();
     return checks;
 }
+
+bool engine_checks_leaks() { return (checks_enabled() & CHECK_LEAKS) != 0; }
 
 uint64_t shuffle_seed() {
     static const uint64_t seed = read_number("VGPU_SEED", 0);

@@ -8,8 +8,9 @@
 namespace vgpu {
 namespace {
 
-// Thread-instructions that a group may take in one go while others of its warp are ready.
-constexpr uint64_t TURN = 200000;
+// Thread-instructions that a group may take in one go while others of its warp are ready: one that changes memory and
+// one that does not, which may be waiting for what the others will do.
+constexpr uint64_t TURN = 200000, IDLE_TURN = 10000;
 constexpr uint32_t NO_LIMIT = ~uint32_t{0};
 
 uint64_t lane_count(Mask mask) { return uint64_t(__builtin_popcount(mask)); }
@@ -116,8 +117,26 @@ void Warp::set_running(const Group &group) {
     running_count_ = lane_count(group.mask);
     frame_ = group.frame->registers;
     bool has_rivals = is_ready(); // the running group is not in groups_
-    turn_end_ = has_rivals ? executed_ + block_.turn(TURN) : ~uint64_t{0};
+    if (has_rivals) {
+        begin_turn();
+    } else {
+        turn_end_ = ~uint64_t{0};
+    }
     update_limit();
+}
+
+void Warp::begin_turn() {
+    turn_begin_ = executed_;
+    turn_end_ = executed_ + block_.turn(IDLE_TURN);
+    changes_ = block_.changes();
+}
+
+bool Warp::is_turn_over() {
+    if (executed_ < turn_end_) return false;
+    if (changes_ == block_.changes() || executed_ - turn_begin_ >= block_.turn(TURN)) return true;
+    changes_ = block_.changes();
+    turn_end_ = executed_ + block_.turn(IDLE_TURN);
+    return false;
 }
 
 // The running group stops where another one is, to become one with it.
@@ -161,8 +180,8 @@ void Warp::branch(uint32_t target, Mask active) {
     if (active == running_.mask) {
         running_.pc = target;
         if (is_backward && executed_ >= std::min(turn_end_, slice_end_)) {
-            rotate_ = executed_ >= turn_end_;
-            stop();
+            rotate_ = is_turn_over();
+            if (rotate_ || executed_ >= slice_end_) stop();
         }
         return;
     }
@@ -171,9 +190,9 @@ void Warp::branch(uint32_t target, Mask active) {
     taken.mask = active;
     park(taken);
     leave(active);
-    turn_end_ = std::min(turn_end_, executed_ + block_.turn(TURN));
+    if (turn_end_ == ~uint64_t{0}) begin_turn();
     if (is_backward) {
-        rotate_ = executed_ >= turn_end_;
+        rotate_ = is_turn_over();
         stop();
     } else if (target > running_.pc) {
         limit_ = std::min(limit_, target);

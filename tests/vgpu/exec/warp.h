@@ -115,6 +115,8 @@ class Warp : public WarpRegisters {
     uint8_t *shared_span(int lane, uint64_t offset, uint64_t bytes);
     // Copies between shared and global memory; what is `filled` beyond the `bytes` becomes zero.
     void copy_to_shared(const Instr &in, int lane, uint64_t to, uint64_t from, uint64_t bytes, uint64_t filled);
+    // The mbarrier in shared memory that counts a copy.
+    uint8_t *barrier_of_copy(const Instr &in, int lane, uint64_t offset);
     void copy_from_shared(const Instr &in, int lane, uint64_t to, uint64_t from, uint64_t bytes);
 
   private:
@@ -129,6 +131,8 @@ class Warp : public WarpRegisters {
     void leave(Mask lanes);     // the running group goes on without them
     void stop() { limit_ = 0; } // leaves execute() after this instruction
     void set_running(const Group &group);
+    void begin_turn();
+    bool is_turn_over();
     void update_limit();
     void copy_arguments(const Instr &in, const Code &callee, uint64_t callee_base, Mask active);
     void copy_results(const Frame &callee, Mask active);
@@ -138,9 +142,13 @@ class Warp : public WarpRegisters {
     void locate_each(const Instr &in, const uint64_t *address, Mask active, uint32_t bytes, Access access,
                      uint8_t **where);
     uint8_t *locate_local(const Instr &in, int lane, uint64_t offset, uint32_t bytes, Access access);
-    uint8_t *locate_shared_window(const Instr &in, int lane, uint64_t offset, uint32_t bytes, Access access);
+    uint8_t *locate_shared_window(int lane, uint64_t offset, uint32_t bytes, Access access);
     void copy_span(const Instr &in, int lane, uint64_t shared, uint64_t global, uint64_t bytes, bool to_shared);
+    void check_copy(const Instr &in, int lane, uint64_t offset, uint64_t shared_bytes, Access shared_access,
+                    uint64_t global, uint64_t global_bytes, Access global_access);
+    void check_shared(const Instr &in, Mask active, uint32_t bytes, Access access, const uint64_t *offset);
     void check_global(const Instr &in, Mask active, uint32_t bytes, Access access, const uint64_t *address);
+    void check_host(const Instr &in, Mask active, uint32_t bytes, Access access, const uint64_t *address);
     void check_written(const char *space, const Instr &in, Mask active, uint32_t bytes, Access access,
                        uint8_t **shadow);
 
@@ -154,7 +162,8 @@ class Warp : public WarpRegisters {
     std::vector<Part> parts_;
     std::vector<std::unique_ptr<Frame>> frames_;
     std::vector<Frame *> free_frames_;
-    uint64_t executed_ = 0, slice_end_ = 0, turn_end_ = 0, picks_ = 0;
+    uint64_t executed_ = 0, slice_end_ = 0, picks_ = 0;
+    uint64_t turn_begin_ = 0, turn_end_ = 0, changes_ = 0; // of the running group's turn
     bool has_yielded_ = false, rotate_ = false;
 };
 

@@ -10,42 +10,39 @@ namespace {
 
 constexpr size_t FRAME_ALIGN = 64;
 
+// A thread's place in its block and its block's in the grid; false: the register is another.
+bool place_value(const Block &block, uint32_t thread, Special special, uint64_t *value) {
+    const Dim3 &size = block.config().block, &grid = block.config().grid, &at = block.position();
+    const uint32_t places[] = {thread % size.x,
+                               thread / size.x % size.y,
+                               thread / size.x / size.y,
+                               size.x,
+                               size.y,
+                               size.z,
+                               at.x,
+                               at.y,
+                               at.z,
+                               grid.x,
+                               grid.y,
+                               grid.z};
+    int index = int(special) - int(Special::tid_x);
+    static_assert(int(Special::nctaid_z) - int(Special::tid_x) == 11, "in the order of the array");
+    if (special < Special::tid_x || special > Special::nctaid_z) return false;
+    *value = places[index];
+    return true;
+}
+
 // The value of a special register in a lane.
 uint64_t special_value(const Block &block, const Warp &warp, const Fill &fill, int lane) {
-    uint32_t thread = uint32_t(warp.thread(lane));
-    const LaunchConfig &config = block.config();
-    const Dim3 &size = config.block, &grid = config.grid, &at = block.position();
+    uint64_t value = 0;
+    if (place_value(block, uint32_t(warp.thread(lane)), fill.special, &value)) return value;
     switch (fill.special) {
-    case Special::tid_x:
-        return thread % size.x;
-    case Special::tid_y:
-        return thread / size.x % size.y;
-    case Special::tid_z:
-        return thread / size.x / size.y;
-    case Special::ntid_x:
-        return size.x;
-    case Special::ntid_y:
-        return size.y;
-    case Special::ntid_z:
-        return size.z;
-    case Special::ctaid_x:
-        return at.x;
-    case Special::ctaid_y:
-        return at.y;
-    case Special::ctaid_z:
-        return at.z;
-    case Special::nctaid_x:
-        return grid.x;
-    case Special::nctaid_y:
-        return grid.y;
-    case Special::nctaid_z:
-        return grid.z;
     case Special::laneid:
         return uint64_t(lane);
     case Special::warpid:
         return uint64_t(warp.index());
     case Special::nwarpid:
-        return (size.count() + LANES - 1) / LANES;
+        return (block.config().block.count() + LANES - 1) / LANES;
     case Special::lanemask_eq:
         return Mask{1} << lane;
     case Special::lanemask_lt:
@@ -63,18 +60,20 @@ uint64_t special_value(const Block &block, const Warp &warp, const Fill &fill, i
     case Special::gridid:
         return block.grid_number();
     case Special::dynamic_smem_size:
-        return config.dynamic_shared_bytes;
+        return block.config().dynamic_shared_bytes;
     case Special::total_smem_size:
         return block.shared_bytes();
     case Special::dynamic_shared:
         return block.dynamic_shared_at() + fill.addend;
+    case Special::workspace_low:
+        return block.workspace() & 0xffffffff;
+    case Special::workspace_high:
+        return block.workspace() >> 32;
     case Special::one:
         return 1;
-    case Special::zero:
-    case Special::local_address:
-        break;
+    default:
+        return 0;
     }
-    return 0;
 }
 
 void put(uint8_t *lanes, uint8_t width, int lane, uint64_t value) { memcpy(lanes + lane * width, &value, width); }

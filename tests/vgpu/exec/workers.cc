@@ -5,7 +5,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <list>
 #include <mutex>
@@ -19,6 +22,7 @@ namespace {
 
 EngineModel model;
 std::atomic<uint64_t> instructions{0}, launches{0};
+std::atomic<uint32_t> blocks_started{1};
 
 struct Running {
     LaunchState state;
@@ -144,6 +148,24 @@ Workers &workers() {
     return *instance;
 }
 
+// VGPU_STATS: a line at the end of the process.
+std::atomic<uint64_t> launch_nanoseconds{0};
+
+void print_stats() {
+    double seconds = double(launch_nanoseconds) * 1e-9, count = double(instructions);
+    fprintf(stderr, "vgpu: %llu launches, %.0f thread-instructions in %.6f s, %.1f million a second\n",
+            (unsigned long long)launches, count, seconds, seconds > 0 ? count / seconds * 1e-6 : 0);
+}
+
+void run_timed(Running &running) {
+    static const bool has_stats = getenv("VGPU_STATS") != nullptr && atexit(print_stats) == 0;
+    auto begin = std::chrono::steady_clock::now();
+    workers().run(running);
+    if (!has_stats) return;
+    auto duration = std::chrono::steady_clock::now() - begin;
+    launch_nanoseconds += uint64_t(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
+}
+
 } // namespace
 
 const EngineModel &engine_model() { return model; }
@@ -151,6 +173,18 @@ const EngineModel &engine_model() { return model; }
 void engine_set_model(const EngineModel &new_model) { model = new_model; }
 
 uint64_t engine_instructions() { return instructions; }
+
+namespace {
+
+// The driver's part of grid.sync(): two zeroed words, the second of which is the barrier.
+uint64_t make_workspace(int device) {
+    constexpr uint64_t BYTES = 2 * sizeof(uint32_t);
+    uint64_t address = memory_alloc(device, BYTES, MemoryKind::heap);
+    if (address != 0) memory_fill(address, 0, BYTES);
+    return address;
+}
+
+} // namespace
 
 Fault launch(const Kernel *kernel, const LaunchConfig &config, const std::vector<uint8_t> &parameters) {
     Running running;
@@ -166,8 +200,11 @@ Fault launch(const Kernel *kernel, const LaunchConfig &config, const std::vector
         return Fault::illegal_instruction;
     }
     running.blocks = config.grid.count();
+    running.state.first_block = blocks_started.fetch_add(uint32_t(running.blocks));
     running.most_resident = config.is_cooperative ? running.blocks : resident_limit(running.state);
-    workers().run(running);
+    if (config.is_cooperative) running.state.workspace = make_workspace(kernel->module->device);
+    run_timed(running);
+    if (config.is_cooperative) memory_free(running.state.workspace);
     return running.state.fault;
 }
 

@@ -15,6 +15,7 @@ struct Program {
 
 std::vector<Program> memory_programs();
 std::vector<Program> sync_programs();
+std::vector<Program> order_programs();
 
 } // namespace faults
 

@@ -45,7 +45,7 @@ __global__ void split_barrier_kernel(int *out) {
         out[thread()] = 1;
     } else {
         __syncthreads();
-        out[thread() + 1] = thread();
+        out[thread()] = thread() + 1;
     }
 }
 
@@ -112,6 +112,8 @@ __global__ void shared_write_write_kernel(int *out) {
 
 __global__ void shared_write_atomic_kernel(int *out) {
     __shared__ int last;
+    if (thread() == 0) last = 0;
+    __syncthreads();
     atomicExch(&last, thread());
     __syncthreads();
     out[thread()] = last;

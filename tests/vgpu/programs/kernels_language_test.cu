@@ -198,6 +198,8 @@ __global__ void append_kernel(int *values, int *count, int value) { values[(*cou
 
 TEST_F(Language, StreamsAndEventsKeepTheOrder) {
     DeviceArray<int> values(20), count(1, 0);
+    // cudaMemcpy of pageable memory may return before the copy is complete, and these streams do not wait for it.
+    CUDA_OK(cudaDeviceSynchronize());
     cudaStream_t streams[2];
     cudaEvent_t done;
     for (cudaStream_t &stream : streams)

@@ -43,6 +43,8 @@ const char *const SPECIAL_SCALARS[] = {
     "%reserved_smem_offset_begin",
     "%reserved_smem_offset_end",
     "%reserved_smem_offset_cap",
+    "%envreg1",
+    "%envreg2",
 };
 
 bool is_special_register(std::string_view name) {

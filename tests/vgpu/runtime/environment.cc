@@ -18,12 +18,4 @@ uint64_t environment_seed() {
     return seed;
 }
 
-bool environment_checks(const std::string &name) {
-    const char *text = getenv("VGPU_CHECK");
-    std::string list = text != nullptr ? text : "all";
-    if (list == "all") return true;
-    if (list == "none") return false;
-    return ("," + list + ",").find("," + name + ",") != std::string::npos;
-}
-
 } // namespace vgpu

@@ -3,14 +3,11 @@
 #define SHOAL_TESTS_VGPU_RUNTIME_ENVIRONMENT_H
 
 #include <cstdint>
-#include <string>
 
 namespace vgpu {
 
 // VGPU_SEED, 0 where it is not set: what everything random is drawn from.
 uint64_t environment_seed();
-// Whether VGPU_CHECK, a list with commas or "all" (the default) or "none", has the checker `name`.
-bool environment_checks(const std::string &name);
 
 // A bijection of 64 bits that scatters neighbours (the finaliser of SplitMix64).
 inline uint64_t mix(uint64_t value) {

@@ -1,4 +1,4 @@
-// What a program has not given back when it ends, with VGPU_CHECK=leaks (in "all", the default): a list on stderr, and
+// What a program has not given back when it ends, with VGPU_CHECK=leaks (which the default has): a list on stderr, and
 // exit status 99.
 //
 // It runs when the loader takes the library down, after the destructors of the program's static objects, which may
@@ -27,7 +27,7 @@ size_t report_memory(MemoryKind kind, const char *what) {
         std::optional<AllocationNote> note = note_find(allocation.base);
         if (!note || note->is_being_freed) continue;
         count++;
-        fprintf(stderr, "vgpu: leak: %s at 0x%" PRIx64 ", %" PRIu64 " bytes, allocation %" PRIu64 ", device %d\n",
+        fprintf(stderr, "vgpu: ERROR: leak: %s at 0x%" PRIx64 ", %" PRIu64 " bytes, allocation %" PRIu64 ", device %d\n",
                 note->is_registered ? "registered host memory" : what, allocation.base, allocation.size_bytes,
                 allocation.number, allocation.device);
     }
@@ -35,7 +35,7 @@ size_t report_memory(MemoryKind kind, const char *what) {
 }
 
 size_t report_objects(size_t count, const char *what) {
-    if (count > 0) fprintf(stderr, "vgpu: leak: %zu %s not destroyed\n", count, what);
+    if (count > 0) fprintf(stderr, "vgpu: ERROR: leak: %zu %s not destroyed\n", count, what);
     return count;
 }
 
@@ -48,7 +48,7 @@ bool any_device_failed() {
 
 __attribute__((destructor)) void report_leaks() {
     streams_stop();
-    if (!environment_checks("leaks") || any_device_failed()) return;
+    if (!engine_checks_leaks() || any_device_failed()) return;
     size_t leaks = report_memory(MemoryKind::device, "device memory") +
                    report_memory(MemoryKind::pinned, "pinned memory") +
                    report_memory(MemoryKind::managed, "managed memory") +
