@@ -27,7 +27,8 @@ size_t report_memory(MemoryKind kind, const char *what) {
         std::optional<AllocationNote> note = note_find(allocation.base);
         if (!note || note->is_being_freed) continue;
         count++;
-        fprintf(stderr, "vgpu: ERROR: leak: %s at 0x%" PRIx64 ", %" PRIu64 " bytes, allocation %" PRIu64 ", device %d\n",
+        fprintf(stderr,
+                "vgpu: ERROR: leak: %s at 0x%" PRIx64 ", %" PRIu64 " bytes, allocation %" PRIu64 ", device %d\n",
                 note->is_registered ? "registered host memory" : what, allocation.base, allocation.size_bytes,
                 allocation.number, allocation.device);
     }
