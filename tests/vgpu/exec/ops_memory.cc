@@ -13,11 +13,47 @@ using ptx::Type;
 
 using Locate = void (Warp::*)(const Instr &, int, Mask, uint32_t, Access, uint8_t **);
 
+// One access of the host; the addresses are aligned, which the compiler cannot know.
+template <class T> void move_once(uint8_t *to, const uint8_t *from) {
+    using Anywhere [[gnu::may_alias, gnu::aligned(1)]] = T;
+    *reinterpret_cast<volatile Anywhere *>(to) = *reinterpret_cast<const volatile Anywhere *>(from);
+}
+using Quad [[gnu::vector_size(16)]] = uint64_t;
+
+// Moves what a lane accesses with a vector. Other blocks run on other threads of the host, and programs count on what
+// holds on a GPU: that those see all of up to 16 bytes or nothing, where a value and its flag are written together.
+void move_whole(uint8_t *to, const uint8_t *from, uint32_t bytes) {
+    switch (bytes) {
+    case 2:
+        return move_once<uint16_t>(to, from);
+    case 4:
+        return move_once<uint32_t>(to, from);
+    case 8:
+        return move_once<uint64_t>(to, from);
+    default:
+        for (uint32_t at = 0; at < bytes; at += sizeof(Quad))
+            move_once<Quad>(to + at, from + at);
+    }
+}
+
+// Where lanes' vectors are on their way between memory and registers, which take them apart.
+struct Staged {
+    alignas(MAX_ACCESS_BYTES) uint8_t lane[LANES][MAX_ACCESS_BYTES];
+};
+template <class M> bool is_staged(const Instr &in) { return in.vector > 1 || sizeof(M) > sizeof(uint64_t); }
+
 // M: the type in memory, R: that of a lane of the register, which is as wide or wider: a signed M is sign-extended.
 template <class M, class R, Locate locate> void load(Warp &warp, const Instr &in, Mask active) {
     uint8_t *where[LANES];
+    Staged staged;
     int elements = in.vector;
-    (warp.*locate)(in, elements, active, uint32_t(sizeof(M)) * uint32_t(elements), Access::load, where);
+    uint32_t bytes = uint32_t(sizeof(M)) * uint32_t(elements);
+    (warp.*locate)(in, elements, active, bytes, Access::load, where);
+    for (Mask left = is_staged<M>(in) ? active : 0; left != 0; left &= left - 1) {
+        int l = __builtin_ctz(left);
+        move_whole(staged.lane[l], where[l], bytes);
+        where[l] = staged.lane[l];
+    }
     for (int e = 0; e < elements; e++) {
         R *d = warp.lanes<R>(in.at[e]);
         for (Mask left = active; left != 0; left &= left - 1) {
@@ -31,15 +67,22 @@ template <class M, class R, Locate locate> void load(Warp &warp, const Instr &in
 
 template <class M, class R, Locate locate> void store(Warp &warp, const Instr &in, Mask active) {
     uint8_t *where[LANES];
-    (warp.*locate)(in, 0, active, uint32_t(sizeof(M)) * in.vector, Access::store, where);
+    Staged staged;
+    uint32_t bytes = uint32_t(sizeof(M)) * in.vector;
+    (warp.*locate)(in, 0, active, bytes, Access::store, where);
     warp.block().note_change();
     for (int e = 0; e < in.vector; e++) {
         const R *a = warp.lanes<R>(in.at[1 + e]);
         for (Mask left = active; left != 0; left &= left - 1) {
             int l = __builtin_ctz(left);
             M value = M(a[l]);
-            memcpy(where[l] + sizeof(M) * size_t(e), &value, sizeof value);
+            uint8_t *to = is_staged<M>(in) ? staged.lane[l] : where[l];
+            memcpy(to + sizeof(M) * size_t(e), &value, sizeof value);
         }
+    }
+    for (Mask left = is_staged<M>(in) ? active : 0; left != 0; left &= left - 1) {
+        int l = __builtin_ctz(left);
+        move_whole(where[l], staged.lane[l], bytes);
     }
 }
 
