@@ -403,4 +403,50 @@ TEST_F(AtomicTest, SumsOfHalves) {
         EXPECT_EQ(shared_word(block, 0), 0x42C04240u); // 96.0 and 48.0 of bf16
 }
 
+// A value and its flag may be one vector: another block sees what it was before a store or after, and no mixture.
+TEST_F(AtomicTest, VectorsAreSeenWhole) {
+    for (const char *type : {"u32", "u64"}) {
+        std::string t(type), kernel = R"(
+.visible .entry kernel(.param .u64 vectors, .param .u64 torn)
+{
+    .reg .pred %p;
+    .reg .b32 %block, %i, %t;
+    .reg .)" + t + R"( %a, %b;
+    .reg .b64 %vector, %torn;
+    ld.param.u64 %vector, [vectors];
+    ld.param.u64 %torn, [torn];
+    mov.u32 %block, %ctaid.x;
+    mov.u32 %t, %tid.x;
+    mad.wide.u32 %vector, %t, 16, %vector;
+    and.b32 %t, %block, 1;
+    setp.ne.u32 %p, %t, 0;
+    mov.u32 %i, 0;
+    @%p bra READ;
+WRITE:
+    cvt.)" + t + R"(.u32 %a, %i;
+    st.relaxed.gpu.global.v2.)" + t + R"( [%vector], {%a, %a};
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 20000;
+    @%p bra WRITE;
+    ret;
+READ:
+    ld.relaxed.gpu.global.v2.)" + t + R"( {%a, %b}, [%vector];
+    setp.ne.)" + t + R"( %p, %a, %b;
+    @%p red.relaxed.gpu.global.add.u32 [%torn], 1;
+    add.u32 %i, %i, 1;
+    setp.lt.u32 %p, %i, 20000;
+    @%p bra READ;
+    ret;
+}
+)";
+        SCOPED_TRACE(type);
+        load_body(kernel);
+        DeviceArray<uint64_t> vectors(64, 0);
+        DeviceArray<uint32_t> torn(1, 0);
+        launch("kernel", {4}, {32}, 0, vectors.data(), torn.data());
+        if (HasFatalFailure()) return;
+        EXPECT_EQ(torn.read().at(0), 0u);
+    }
+}
+
 } // namespace

@@ -240,7 +240,10 @@ template <class Op, class T, int address> Run placed_vector(const Form &form) {
     return is_shared(form) ? nullptr : Run(atomic_vector<Op, T, &Warp::locate_generic, address>);
 }
 
+// At most 16 bytes; halves are never flushed, which has to be said.
 template <int address> Run pick_vector(const Form &form) {
+    size_t elements = form.has("v8") ? 8 : form.has("v4") ? 4 : 2;
+    if (ptx::type_bytes(form.type()) * elements > 16 || form.has("noftz") == (form.type() == Type::f32)) return nullptr;
     switch (form.type()) {
     case Type::f32:
         return placed_vector<Add, float, address>(form);

@@ -13,11 +13,47 @@ using ptx::Type;
 
 using Locate = void (Warp::*)(const Instr &, int, Mask, uint32_t, Access, uint8_t **);
 
+// One access of the host; the addresses are aligned, which the compiler cannot know.
+template <class T> void move_once(uint8_t *to, const uint8_t *from) {
+    using Anywhere [[gnu::may_alias, gnu::aligned(1)]] = T;
+    *reinterpret_cast<volatile Anywhere *>(to) = *reinterpret_cast<const volatile Anywhere *>(from);
+}
+using Quad [[gnu::vector_size(16)]] = uint64_t;
+
+// Moves what a lane accesses with a vector. Other blocks run on other threads of the host, and programs count on what
+// holds on a GPU: that those see all of up to 16 bytes or nothing, where a value and its flag are written together.
+void move_whole(uint8_t *to, const uint8_t *from, uint32_t bytes) {
+    switch (bytes) {
+    case 2:
+        return move_once<uint16_t>(to, from);
+    case 4:
+        return move_once<uint32_t>(to, from);
+    case 8:
+        return move_once<uint64_t>(to, from);
+    default:
+        for (uint32_t at = 0; at < bytes; at += sizeof(Quad))
+            move_once<Quad>(to + at, from + at);
+    }
+}
+
+// Where lanes' vectors are on their way between memory and registers, which take them apart.
+struct Staged {
+    alignas(MAX_ACCESS_BYTES) uint8_t lane[LANES][MAX_ACCESS_BYTES];
+};
+template <class M> bool is_staged(const Instr &in) { return in.vector > 1 || sizeof(M) > sizeof(uint64_t); }
+
 // M: the type in memory, R: that of a lane of the register, which is as wide or wider: a signed M is sign-extended.
 template <class M, class R, Locate locate> void load(Warp &warp, const Instr &in, Mask active) {
     uint8_t *where[LANES];
+    Staged staged;
     int elements = in.vector;
-    (warp.*locate)(in, elements, active, uint32_t(sizeof(M)) * uint32_t(elements), Access::load, where);
+    uint32_t bytes = uint32_t(sizeof(M)) * uint32_t(elements);
+    (warp.*locate)(in, elements, active, bytes, Access::load, where);
+    for (Mask left = is_staged<M>(in) ? active : 0; left != 0; left &= left - 1) {
+        int l = __builtin_ctz(left);
+        move_whole(staged.lane[l], where[l], bytes);
+        where[l] = staged.lane[l];
+    }
     for (int e = 0; e < elements; e++) {
         R *d = warp.lanes<R>(in.at[e]);
         for (Mask left = active; left != 0; left &= left - 1) {
@@ -31,15 +67,22 @@ template <class M, class R, Locate locate> void load(Warp &warp, const Instr &in
 
 template <class M, class R, Locate locate> void store(Warp &warp, const Instr &in, Mask active) {
     uint8_t *where[LANES];
-    (warp.*locate)(in, 0, active, uint32_t(sizeof(M)) * in.vector, Access::store, where);
+    Staged staged;
+    uint32_t bytes = uint32_t(sizeof(M)) * in.vector;
+    (warp.*locate)(in, 0, active, bytes, Access::store, where);
     warp.block().note_change();
     for (int e = 0; e < in.vector; e++) {
         const R *a = warp.lanes<R>(in.at[1 + e]);
         for (Mask left = active; left != 0; left &= left - 1) {
             int l = __builtin_ctz(left);
             M value = M(a[l]);
-            memcpy(where[l] + sizeof(M) * size_t(e), &value, sizeof value);
+            uint8_t *to = is_staged<M>(in) ? staged.lane[l] : where[l];
+            memcpy(to + sizeof(M) * size_t(e), &value, sizeof value);
         }
+    }
+    for (Mask left = is_staged<M>(in) ? active : 0; left != 0; left &= left - 1) {
+        int l = __builtin_ctz(left);
+        move_whole(where[l], staged.lane[l], bytes);
     }
 }
 
@@ -76,16 +119,12 @@ template <template <class, class, Locate> class Action, Locate locate> Run by_ty
     case Type::s8:
         return by_register<Action, int8_t, locate>(width);
     case Type::b16:
-    case Type::f16:
-    case Type::bf16:
     case Type::u16:
         return by_register<Action, uint16_t, locate>(width);
     case Type::s16:
         return by_register<Action, int16_t, locate>(width);
     case Type::b32:
     case Type::f32:
-    case Type::f16x2:
-    case Type::bf16x2:
     case Type::u32:
         return by_register<Action, uint32_t, locate>(width);
     case Type::s32:
@@ -195,7 +234,7 @@ Run pick_fence(const Form &) { return fence; }
 #define CACHED                                                                                                        \
     "ca|cg|cs|lu|cv|wb|wt? nc? L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate? " \
     "L2::evict_normal|L2::evict_first|L2::evict_last? L2::64B|L2::128B|L2::256B? "
-#define ANY_TYPE "b8|b16|b32|b64|b128|u8|u16|u32|u64|s8|s16|s32|s64|f16|bf16|f16x2|bf16x2|f32|f64"
+#define ANY_TYPE "b8|b16|b32|b64|b128|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
 
 const Row rows[] = {
     {"ld", ORDER "global|const|local|param|param::entry|param::func|shared|shared::cta? " CACHED "v2|v4|v8? " ANY_TYPE,
