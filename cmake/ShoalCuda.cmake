@@ -10,6 +10,10 @@
 #   shoal_cuda_library(name SOURCES a.cu b.c ... [LIBS ...])
 #     lib<name>.so in build/lib, with the CUDA runtime linked as shared. What ptxas says of a.cu is in build/ptxas/a.txt,
 #     its PTX in build/ptxas/a.ptx.
+#
+#   shoal_cuda_program(name ARCH 90 SOURCES a.cu b.cc ... [LIBS ...])
+#     An executable in build/bin/tests whose .cu files are embedded as PTX alone, of one compute capability: it runs on
+#     any GPU of that capability and later, and on a virtual one. The runtime is linked as shared.
 
 set(SHOAL_CUDA ON CACHE STRING "Build libshoal_cuda.so: ON (where nvcc is found), OFF or REQUIRED")
 set(SHOAL_CUDA_ARCHS 90 CACHE STRING "Compute capabilities to compile for, the last also as PTX")
@@ -68,35 +72,63 @@ else()
   endif()
 endif()
 
-# Compiles one .cu file to an object file, whose path goes into `out`.
+# Compiles one .cu file to `object` with the options given, -gencode among them. What ptxas says is kept in `report`, a
+# .txt, and the PTX beside it. Determinism rule 1 on both sides; ftz, prec-div and prec-sqrt keep their IEEE defaults. The
+# toolkit's own headers are system headers to the host compiler, so that warnings speak of this tree only.
+function(shoal_cuda_compile source object report)
+  cmake_path(GET source FILENAME name)
+  cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  cmake_path(REPLACE_EXTENSION report LAST_ONLY .ptx OUTPUT_VARIABLE ptx)
+  add_custom_command(OUTPUT ${object}
+    BYPRODUCTS ${report} ${ptx}
+    COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc_compile.sh ${report}
+      ${SHOAL_NVCC} -c ${source} -o ${object} -MD -MF ${object}.d -MT ${object}
+      -ccbin ${CMAKE_CXX_COMPILER} -std=c++17 -O3 -lineinfo
+      $<$<CONFIG:Release>:-DNDEBUG>
+      -fmad=false -Xptxas -v -Werror all-warnings
+      -Xcompiler -ffp-contract=off,-fno-math-errno,-fno-trapping-math,-fPIC,-fvisibility=hidden,-g1
+      -Xcompiler -Wall,-Wextra,-Wshadow,-Wdouble-promotion,-Wvla,-Werror ${ARGN}
+      -isystem ${SHOAL_CUDA_ROOT}/include -I${PROJECT_SOURCE_DIR} -I${PROJECT_BINARY_DIR}
+    DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/nvcc_compile.sh
+    DEPFILE ${object}.d
+    COMMENT "Building CUDA object ${name}"
+    VERBATIM COMMAND_EXPAND_LISTS)
+endfunction()
+
+# An object file for the library, of all architectures; its path goes into `out`.
 function(shoal_cuda_object source out)
   cmake_path(GET source STEM stem)
-  cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
   set(object ${CMAKE_CURRENT_BINARY_DIR}/${stem}.cu.o)
-
   foreach(arch IN LISTS SHOAL_CUDA_ARCHS)
     list(APPEND codes -gencode arch=compute_${arch},code=sm_${arch})
   endforeach()
   list(GET SHOAL_CUDA_ARCHS -1 last)
   list(APPEND codes -gencode arch=compute_${last},code=compute_${last})
-
-  # Determinism rule 1 on both sides; ftz, prec-div and prec-sqrt keep their IEEE defaults. The toolkit's own headers
-  # are system headers to the host compiler, so that warnings speak of this tree only.
-  add_custom_command(OUTPUT ${object}
-    BYPRODUCTS ${CMAKE_BINARY_DIR}/ptxas/${stem}.txt ${CMAKE_BINARY_DIR}/ptxas/${stem}.ptx
-    COMMAND ${PROJECT_SOURCE_DIR}/cmake/nvcc_compile.sh ${CMAKE_BINARY_DIR}/ptxas/${stem}.txt
-      ${SHOAL_NVCC} -c ${source} -o ${object} -MD -MF ${object}.d -MT ${object}
-      -ccbin ${CMAKE_CXX_COMPILER} -std=c++17 -O3 -lineinfo ${codes}
-      $<$<CONFIG:Release>:-DNDEBUG>
-      -fmad=false -Xptxas -v -Werror all-warnings
-      -Xcompiler -ffp-contract=off,-fno-math-errno,-fno-trapping-math,-fPIC,-fvisibility=hidden,-g1
-      -Xcompiler -Wall,-Wextra,-Wshadow,-Wconversion,-Wdouble-promotion,-Wvla,-Werror
-      -isystem ${SHOAL_CUDA_ROOT}/include -I${PROJECT_SOURCE_DIR} -I${PROJECT_BINARY_DIR}
-    DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/nvcc_compile.sh
-    DEPFILE ${object}.d
-    COMMENT "Building CUDA object ${stem}.cu"
-    VERBATIM COMMAND_EXPAND_LISTS)
+  shoal_cuda_compile(${source} ${object} ${CMAKE_BINARY_DIR}/ptxas/${stem}.txt ${codes} -Xcompiler -Wconversion)
   set(${out} ${object} PARENT_SCOPE)
+endfunction()
+
+function(shoal_cuda_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "ARCH" "SOURCES;LIBS")
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/${name}.ptx)
+  set(objects "")
+  foreach(source IN LISTS arg_SOURCES)
+    if(source MATCHES "\\.cu$")
+      cmake_path(GET source STEM stem)
+      # No -Wconversion: CUB counts in int and the containers of the tests in size_t.
+      shoal_cuda_compile(${source} ${folder}/${stem}.cu.o ${folder}/${stem}.txt
+        -gencode arch=compute_${arg_ARCH},code=compute_${arg_ARCH})
+      list(APPEND objects ${folder}/${stem}.cu.o)
+    else()
+      list(APPEND objects ${source})
+    endif()
+  endforeach()
+  file(MAKE_DIRECTORY ${folder})
+  cmake_path(GET SHOAL_CUDART PARENT_PATH runtime_folder)
+  add_executable(${name} ${objects})
+  target_link_libraries(${name} PRIVATE ${arg_LIBS} shoal_options ${SHOAL_CUDART})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX BUILD_RPATH ${runtime_folder}
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin/tests)
 endfunction()
 
 function(shoal_cuda_library name)

@@ -3,9 +3,16 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 echo "case, min, median, unit, repeats"
-for program in build/bin/perf_*; do
-  "$program"
+for program in perf_batch perf_es; do
+  "build/bin/$program"
 done
+# Without a GPU it would only say so.
+if nvidia-smi --list-gpus >/dev/null 2>&1; then
+  build/bin/perf_gpu
+fi
+if [ -e build/lib/vgpu ]; then
+  python3 perf/vgpu.py build
+fi
 if [ "${1:-}" = --peers ]; then
   build/peers/bin/python perf/peers.py build/bin/perf_batch
 fi

@@ -107,13 +107,15 @@ DEVICE_FN void BODY(resume)(const CudaEvaluateArgs &a, BODY(Episode) & e, const 
 }
 
 DEVICE_FN void BODY(suspend)(const BODY(Episode) & e, const EvaluateShared &m, uint32_t *slot) {
+    if (threadIdx.x == 0) {
+        slot[CUDA_SLOT_PAIR] = (uint32_t)(e.pair + 1);
+        slot[CUDA_SLOT_END] = (uint32_t)e.end;
+    }
+    if (e.pair < 0) return;
     for (int k = (int)threadIdx.x; k < 2 * OBS; k += (int)blockDim.x) {
         slot[SLOT_SUMS + k] = __float_as_uint(m.sums[k]);
     }
     if (threadIdx.x != 0) return;
-    slot[CUDA_SLOT_PAIR] = (uint32_t)(e.pair + 1);
-    slot[CUDA_SLOT_END] = (uint32_t)e.end;
-    if (e.pair < 0) return;
     slot[CUDA_SLOT_LENGTH] = (uint32_t)e.length;
     slot[CUDA_SLOT_RETURN] = __float_as_uint(e.episode_return);
     BODY(store)(slot + CUDA_SLOT_STATE, 1, e.s);

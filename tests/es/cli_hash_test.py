@@ -3,6 +3,8 @@
 
 golden_hashes.txt holds what the settings below gave when it was made: a build whose hashes differ computes something
 else. `cli_hash_test.py --write` makes it anew; do that only when a change is meant to change results, and say so.
+`cli_hash_test.py --list` prints simulator, case, hash and esrun's options of each, with tabs between: for machines
+without Python.
 """
 
 import os
@@ -19,6 +21,7 @@ CASES = {
     "plain": ({}, []),
     "one episode": ({"episodes": 1, "pop": 70, "seed": 17}, []),
     "own episodes": ({"hidden": "20", "activation": "relu"}, ["--no-common-random", "--no-normalize"]),
+    "short": ({"pop": 64, "generations": 2, "time_limit": 50}, []),
     "linear": ({"hidden": "none", "pop": 600, "episodes": 1, "generations": 4}, []),
 }
 RANDOMIZE = {
@@ -35,20 +38,32 @@ def cases():
         yield env, "randomized", fixed(env) + ["--randomize=" + RANDOMIZE[env]]
 
 
-class Hash(EsrunTest):
+def read_golden():
+    """{(env, case): params_hash}, in the order of the file."""
+    golden = {}
+    for line in GOLDEN.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            env, name, value = line.split("\t")
+            golden[env, name] = value
+    return golden
+
+
+class HashTest(EsrunTest):
     def hash(self, *args):
         return self.good(*args, "--out", self.path())["params_hash"]
 
-    def test_golden(self):
-        golden = {}
-        for line in GOLDEN.read_text(encoding="utf-8").splitlines():
-            if not line.startswith("#"):
-                env, name, value = line.split("\t")
-                golden[env, name] = value
+    def check_golden(self, *options, wanted=lambda env, name: True):
+        golden = read_golden()
         self.assertEqual([(env, name) for env, name, _ in cases()], list(golden))
         for env, name, args in cases():
-            with self.subTest(env=env, case=name):
-                self.assertEqual(golden[env, name], self.hash(*args))
+            if wanted(env, name):
+                with self.subTest(env=env, case=name):
+                    self.assertEqual(golden[env, name], self.hash(*args, *options))
+
+
+class Hash(HashTest):
+    def test_golden(self):
+        self.check_golden()
 
     def write_golden(self):
         lines = ["# simulator, case of cli_hash_test.py, params_hash; made by cli_hash_test.py --write"]
@@ -94,8 +109,35 @@ class Hash(EsrunTest):
         self.assertEqual(self.hash(*fixed("cartpole")), self.hash(*fixed("cartpole", bind="core")))
 
 
+class Cuda(HashTest):
+    """The same hashes on a GPU, a real one or a virtual one."""
+
+    def setUp(self):
+        super().setUp()
+        done = self.esrun(*fixed("cartpole", device="cuda"), "--dry-run")
+        if done.code != 0 and os.environ.get("SHOAL_TEST_CUDA") != "required":
+            self.skipTest(done.err)
+        self.assertEqual(0, done.code, done)
+
+    def test_golden(self):
+        """All of them with SHOAL_TEST_LONG, which takes minutes on a virtual GPU."""
+        every = os.environ.get("SHOAL_TEST_LONG") == "1"
+        self.check_golden("--device=cuda", wanted=lambda env, name: every or name == "short" or env == "cartpole")
+
+    def test_resumed_on_the_other_device(self):
+        for first, second in [("cpu", "cuda"), ("cuda", "cpu")]:
+            folder = self.path()
+            self.good(*fixed("cartpole", device=first, generations=6), "--out", folder)
+            resumed = self.good("--resume", folder, f"--device={second}", "--generations=12")
+            self.assertEqual(self.hash(*fixed("cartpole")), resumed["params_hash"])
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
         unittest.TextTestRunner().run(Hash("write_golden"))
+    elif sys.argv[1:] == ["--list"]:
+        golden = read_golden()
+        for env, name, args in cases():
+            print(env, name, golden[env, name], " ".join(args), sep="\t")
     else:
         harness.main()

@@ -1,0 +1,275 @@
+// The scheduler: one mutex for all queues, one condition for everything that becomes done, one for each stream's work.
+#include "tests/vgpu/runtime/streams.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "tests/vgpu/runtime/device.h"
+#include "tests/vgpu/runtime/environment.h"
+
+namespace vgpu {
+namespace {
+
+enum class Schedule : uint8_t { eager, lazy, shuffle };
+
+Schedule read_schedule() {
+    const char *text = getenv("VGPU_STREAMS");
+    if (text == nullptr || *text == '\0' || strcmp(text, "eager") == 0) return Schedule::eager;
+    if (strcmp(text, "lazy") == 0) return Schedule::lazy;
+    if (strcmp(text, "shuffle") == 0) return Schedule::shuffle;
+    fprintf(stderr, "vgpu: VGPU_STREAMS=%s: not eager, lazy or shuffle\n", text);
+    _Exit(2);
+}
+
+// Never destroyed: threads may still be in it when the process ends.
+struct Scheduler {
+    std::mutex mutex;
+    std::condition_variable done;
+    std::vector<StreamPtr> streams; // all that are not released or not yet empty
+    uint64_t streams_made = 0;
+    int running = 0; // operations that are no host functions
+    bool is_stopping = false;
+    const Schedule schedule = read_schedule();
+    const uint64_t seed = environment_seed();
+    StreamPtr legacy[MAX_DEVICES];
+};
+
+Scheduler &scheduler() {
+    static auto *const only = new Scheduler;
+    return *only;
+}
+
+// Lets an operation begin, with everything that has to be done before. The mutex is held.
+void want(const OperationPtr &operation) {
+    std::vector<OperationPtr> left{operation};
+    while (!left.empty()) {
+        OperationPtr next = std::move(left.back());
+        left.pop_back();
+        if (next->is_done || next->is_wanted) continue;
+        Stream &stream = *next->stream;
+        for (const OperationPtr &earlier : stream.queue) {
+            if (!earlier->is_wanted) {
+                earlier->is_wanted = true;
+                left.insert(left.end(), earlier->waits.begin(), earlier->waits.end());
+            }
+            if (earlier == next) break;
+        }
+        stream.work.notify_all();
+    }
+}
+
+// Up to two milliseconds, another one for each operation of each seed.
+std::chrono::microseconds random_delay(uint64_t stream, uint64_t operation) {
+    return std::chrono::microseconds(mix(scheduler().seed ^ mix(stream << 32 ^ operation)) % 2000);
+}
+
+// Runs an operation without the mutex and keeps what it failed with.
+void run_operation(Operation &operation) {
+    Device &device = device_at(operation.stream->device);
+    if (!operation.run || (device.fault != cudaSuccess && !operation.runs_after_fault)) return;
+    cudaError_t error = operation.run();
+    if (error != cudaSuccess) {
+        cudaError_t none = cudaSuccess;
+        device.fault.compare_exchange_strong(none, error);
+    }
+}
+
+// The body of a stream's thread: ends when the stream is released and empty.
+void run_stream(const StreamPtr &stream) {
+    Scheduler &all = scheduler();
+    set_current_device(stream->device);
+    std::unique_lock lock(all.mutex);
+    for (uint64_t number = 0;; number++) {
+        stream->work.wait(lock, [&] {
+            if (stream->queue.empty()) return stream->is_released;
+            return stream->queue.front()->is_wanted && !all.is_stopping;
+        });
+        if (stream->queue.empty()) break;
+        OperationPtr operation = stream->queue.front();
+        all.done.wait(lock, [&] {
+            return std::all_of(operation->waits.begin(), operation->waits.end(),
+                               [](const OperationPtr &earlier) { return earlier->is_done; });
+        });
+        int counted = operation->is_host_function ? 0 : 1;
+        all.running += counted;
+        lock.unlock();
+        if (all.schedule == Schedule::shuffle) std::this_thread::sleep_for(random_delay(stream->id, number));
+        run_operation(*operation);
+        operation->run = nullptr; // what it holds is let go before anyone is told
+        lock.lock();
+        all.running -= counted;
+        operation->waits.clear();
+        operation->is_done = true;
+        operation->done_at = std::chrono::steady_clock::now();
+        stream->queue.pop_front();
+        all.done.notify_all();
+    }
+    stream->has_thread = false;
+    all.streams.erase(std::remove(all.streams.begin(), all.streams.end(), stream), all.streams.end());
+}
+
+void wait_locked(std::unique_lock<std::mutex> &lock, const OperationPtr &operation) {
+    if (operation == nullptr) return;
+    want(operation);
+    scheduler().done.wait(lock, [&] { return operation->is_done; });
+}
+
+// The streams of cudaStreamPerThread, one for each device. They go with their thread; what the last destructors of the
+// main thread use after that is made anew.
+struct ThreadStreams {
+    std::map<int, StreamPtr> by_device;
+    ~ThreadStreams() {
+        for (const auto &[device, stream] : by_device)
+            stream_release(stream);
+    }
+};
+
+thread_local ThreadStreams *thread_streams = nullptr;
+
+struct ThreadStreamsOwner {
+    ~ThreadStreamsOwner() {
+        delete thread_streams;
+        thread_streams = nullptr;
+    }
+};
+
+StreamPtr per_thread_stream() {
+    thread_local ThreadStreamsOwner owner;
+    if (thread_streams == nullptr) thread_streams = new ThreadStreams;
+    StreamPtr &stream = thread_streams->by_device[current_device_index()];
+    if (stream == nullptr) {
+        stream = stream_create(current_device_index(), cudaStreamDefault, 0);
+        stream->handle = cudaStreamPerThread;
+    }
+    return stream;
+}
+
+StreamPtr legacy_stream(int device) {
+    Scheduler &all = scheduler();
+    {
+        std::lock_guard lock(all.mutex);
+        if (all.legacy[device] != nullptr) return all.legacy[device];
+    }
+    StreamPtr made = stream_create(device, cudaStreamDefault, 0);
+    made->is_legacy = true;
+    made->handle = cudaStreamLegacy;
+    std::lock_guard lock(all.mutex);
+    if (all.legacy[device] == nullptr) all.legacy[device] = made;
+    return all.legacy[device];
+}
+
+} // namespace
+
+HandleTable<Stream, cudaStream_t> &stream_handles() {
+    static auto *const table = new HandleTable<Stream, cudaStream_t>(HandleKind::stream);
+    return *table;
+}
+
+StreamPtr stream_create(int device, unsigned flags, int priority) {
+    Scheduler &all = scheduler();
+    auto stream = std::make_shared<Stream>();
+    stream->device = device;
+    stream->flags = flags;
+    stream->priority = priority;
+    std::lock_guard lock(all.mutex);
+    stream->id = ++all.streams_made;
+    return stream;
+}
+
+void stream_release(const StreamPtr &stream) {
+    std::lock_guard lock(scheduler().mutex);
+    stream->is_released = true;
+    stream->work.notify_all();
+}
+
+StreamPtr stream_find(cudaStream_t handle) {
+    device_at(current_device_index());
+    if (handle == nullptr || handle == cudaStreamLegacy) return legacy_stream(current_device_index());
+    if (handle == cudaStreamPerThread) return per_thread_stream();
+    return stream_handles().find(handle);
+}
+
+OperationPtr stream_submit(Stream &stream, OperationPtr operation) {
+    Scheduler &all = scheduler();
+    operation->stream = &stream;
+    std::lock_guard lock(all.mutex);
+    for (const StreamPtr &other : all.streams) {
+        bool is_ordered = (stream.is_legacy && other->is_blocking()) || (stream.is_blocking() && other->is_legacy);
+        if (other->device == stream.device && is_ordered && other->last != nullptr && !other->last->is_done) {
+            operation->waits.push_back(other->last);
+        }
+    }
+    stream.queue.push_back(operation);
+    stream.last = operation;
+    if (!stream.has_thread) {
+        stream.has_thread = true;
+        StreamPtr held = stream.shared_from_this();
+        all.streams.push_back(held);
+        std::thread([held] { run_stream(held); }).detach();
+    }
+    if (all.schedule != Schedule::lazy) want(operation);
+    return operation;
+}
+
+OperationPtr stream_submit(Stream &stream, std::function<cudaError_t()> run, std::vector<OperationPtr> waits) {
+    auto operation = std::make_shared<Operation>();
+    operation->run = std::move(run);
+    operation->waits = std::move(waits);
+    return stream_submit(stream, std::move(operation));
+}
+
+void operation_wait(const OperationPtr &operation) {
+    std::unique_lock lock(scheduler().mutex);
+    wait_locked(lock, operation);
+}
+
+bool operation_is_done(const OperationPtr &operation) {
+    std::lock_guard lock(scheduler().mutex);
+    if (operation == nullptr) return true;
+    want(operation);
+    return operation->is_done;
+}
+
+// The legacy default stream waits for the blocking ones first, as for any other action in it.
+static OperationPtr last_of(Stream &stream) {
+    if (stream.is_legacy) return stream_submit(stream, std::function<cudaError_t()>());
+    std::lock_guard lock(scheduler().mutex);
+    return stream.last;
+}
+
+void stream_synchronize(Stream &stream) {
+    operation_wait(last_of(stream));
+    device_at(stream.device).surface_fault();
+}
+
+bool stream_query(Stream &stream) {
+    if (!operation_is_done(last_of(stream))) return false;
+    device_at(stream.device).surface_fault();
+    return true;
+}
+
+void device_synchronize(int device) {
+    std::vector<OperationPtr> lasts;
+    {
+        std::lock_guard lock(scheduler().mutex);
+        for (const StreamPtr &stream : scheduler().streams) {
+            if (stream->device == device) lasts.push_back(stream->last);
+        }
+    }
+    for (const OperationPtr &last : lasts)
+        operation_wait(last);
+    device_at(device).surface_fault();
+}
+
+void streams_stop() {
+    Scheduler &all = scheduler();
+    std::unique_lock lock(all.mutex);
+    all.is_stopping = true;
+    all.done.wait_for(lock, std::chrono::seconds(10), [&] { return all.running == 0; });
+}
+
+} // namespace vgpu
