@@ -165,7 +165,8 @@ def space_forms():
     kinds = ("global", "shared", "local", "const")
     setup = ".reg .b64 %g, %l, %c, %s;\n" + SETUP["shared"] + "\ncvt.u64.u32 %s, %m;\ncvta.shared.u64 %s, %s;"
     setup += "\n.local .align 16 .b8 local_bytes[32];\nmov.u64 %l, local_bytes;\ncvta.local.u64 %l, %l;"
-    setup += "\nmov.u64 %g, global_bytes;\ncvta.global.u64 %g, %g;\nmov.u64 %c, constant_words;\ncvta.const.u64 %c, %c;"
+    setup += "\nmov.u64 %g, global_bytes;\nmad.wide.u32 %g, %thread, 32, %g;\ncvta.global.u64 %g, %g;"
+    setup += "\nmov.u64 %c, constant_words;\ncvta.const.u64 %c, %c;"
     dummy = [integer_input("b32")]
     for asked in kinds + ("shared::cta",):
         # Whether constants are in global memory, too, is the machine's affair.

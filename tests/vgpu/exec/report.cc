@@ -20,12 +20,11 @@ struct CheckName {
 constexpr CheckName CHECK_NAMES[] = {
     {"bounds", CHECK_BOUNDS},     {"init", CHECK_INIT},   {"races", CHECK_RACES}, {"leaks", CHECK_LEAKS},
     {"barriers", CHECK_BARRIERS}, {"loops", CHECK_LOOPS}, {"all", CHECK_ALL},     {"none", 0},
-    {"default", CHECK_DEFAULT},
 };
 
 unsigned read_checks() {
     const char *list = getenv("VGPU_CHECK");
-    if (list == nullptr) return CHECK_DEFAULT;
+    if (list == nullptr) return CHECK_ALL;
     unsigned checks = 0;
     std::string_view rest = list;
     while (!rest.empty()) {
@@ -36,7 +35,7 @@ unsigned read_checks() {
             if (name == known.name) found = &known;
         }
         if (found == nullptr) {
-            bad_setting("VGPU_CHECK", name, "one of bounds, init, races, leaks, barriers, loops, all, default, none");
+            bad_setting("VGPU_CHECK", name, "one of bounds, init, races, leaks, barriers, loops, all, none");
         }
         checks |= found->checks;
     }

@@ -19,8 +19,6 @@ enum Check : unsigned {
     CHECK_BARRIERS = 16, // barriers: aligned barriers that not all threads of a warp reach
     CHECK_LOOPS = 32,    // loops: a block that uses up its budget of instructions (VGPU_BUDGET)
     CHECK_ALL = 63,
-    // Races are looked for when asked: some harmless idioms of the conformance tests are still reported.
-    CHECK_DEFAULT = CHECK_ALL & ~CHECK_RACES,
 };
 
 // Ends the kernel. Thrown where only the lane is known; what catches it adds kernel, block, thread and PTX line.

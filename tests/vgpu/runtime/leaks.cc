@@ -1,4 +1,4 @@
-// What a program has not given back when it ends, with VGPU_CHECK=leaks (which the default has): a list on stderr, and
+// What a program has not given back when it ends, where VGPU_CHECK has leaks, as by default: a list on stderr, and
 // exit status 99.
 //
 // It runs when the loader takes the library down, after the destructors of the program's static objects, which may
