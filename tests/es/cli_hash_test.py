@@ -114,7 +114,7 @@ class Cuda(HashTest):
 
     def setUp(self):
         super().setUp()
-        done = self.esrun(*fixed("cartpole", device="cuda"), "--dry-run")
+        done = self.call(*fixed("cartpole", device="cuda"), "--dry-run")
         if done.code != 0 and os.environ.get("SHOAL_TEST_CUDA") != "required":
             self.skipTest(done.err)
         self.assertEqual(0, done.code, done)
