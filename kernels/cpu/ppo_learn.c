@@ -47,8 +47,12 @@ static void forward_layer(const PpoLayer *layer, const float *packed, const floa
                      .start = weights + layer->in * layer->out_pad},
              rows, layer->out_pad, layer->in);
     }
-    if (layer->is_head) return;
-    dense_activate(output, rows * layer->out_pad, activation);
+    if (layer->kind == PPO_HEAD) return;
+    if (layer->kind == PPO_GATE) {
+        dense_sigmoid(output, rows * layer->out_pad);
+    } else {
+        dense_activate(output, rows * layer->out_pad, layer->kind == PPO_CANDIDATE ? POLICY_TANH : activation);
+    }
     // 0 x infinity would leave NaN in the padding, which the next layer reads.
     for (int r = 0; layer->out < layer->out_pad && r < rows; r++) {
         for (int o = layer->out; o < layer->out_pad; o++)
@@ -56,12 +60,49 @@ static void forward_layer(const PpoLayer *layer, const float *packed, const floa
     }
 }
 
-static void forward(const PpoNet *net, const float *packed, const PpoScratch *scratch, int rows) {
+// A step of the recurrent states `before`; count: a multiple of 16.
+static void step_state(const float *restrict gate, const float *restrict candidate, const float *restrict before,
+                       float *restrict state, int count) {
+    const float *z = __builtin_assume_aligned(gate, 64), *c = __builtin_assume_aligned(candidate, 64);
+    const float *b = __builtin_assume_aligned(before, 64);
+    float *h = __builtin_assume_aligned(state, 64);
+    for (int i = 0; i < count; i++) // vectorises x2
+        h[i] = policy_state(z[i], c[i], b[i]);
+}
+
+// ended: of each row, where rows are the steps of one env; NULL where each is another env's.
+static void forward_state(const PpoNet *net, const PpoScratch *scratch, int32_t at, float *before, int rows,
+                          const int32_t *ended) {
+    const float *gate = scratch->output[at - 2], *candidate = scratch->output[at - 1];
+    float *state = scratch->output[at];
+    int width = net->layer[at].out_pad;
+    if (ended == NULL) {
+        step_state(gate, candidate, before, state, rows * width);
+        return;
+    }
+    for (int r = 0; r < rows; r++) {
+        if (r > 0 && ended[r - 1]) memset(before + r * width, 0, (size_t)width * sizeof *before);
+        if (r > 0 && !ended[r - 1]) memcpy(before + r * width, state + (r - 1) * width, (size_t)width * sizeof *before);
+        step_state(gate + r * width, candidate + r * width, before + r * width, state + r * width, width);
+    }
+}
+
+static void forward_rows(const PpoNet *net, const float *packed, const PpoScratch *scratch, int rows,
+                         const int32_t *ended) {
+    float *const *before = scratch->before;
     for (int32_t i = 0; i < net->layers; i++) {
         const PpoLayer *layer = &net->layer[i];
         const float *input = layer->from < 0 ? scratch->input : scratch->output[layer->from];
-        forward_layer(layer, packed, input, scratch->output[i], rows, net->shape.actor.activation);
+        if (layer->kind == PPO_STATE) {
+            forward_state(net, scratch, i, *before++, rows, ended);
+        } else {
+            forward_layer(layer, packed, input, scratch->output[i], rows, net->shape.actor.activation);
+        }
     }
+}
+
+static void forward(const PpoNet *net, const float *packed, const PpoScratch *scratch, int rows) {
+    forward_rows(net, packed, scratch, rows, NULL);
     wide_end();
 }
 
@@ -123,11 +164,48 @@ static void backward_activation(const float *restrict output, float *restrict de
     const float *y = __builtin_assume_aligned(output, 64);
     float *d = __builtin_assume_aligned(delta, 64);
     if (activation == POLICY_TANH) {
-        for (int i = 0; i < count; i++) // vectorises
+        for (int i = 0; i < count; i++) // vectorises x2
             d[i] = d[i] * sim_fmaf(-y[i], y[i], 1.0f);
     } else {
-        for (int i = 0; i < count; i++) // vectorises
+        for (int i = 0; i < count; i++) // vectorises x2
             d[i] = y[i] > 0.0f ? d[i] : 0.0f;
+    }
+}
+
+static void backward_sigmoid(const float *restrict output, float *restrict delta, int count) {
+    const float *y = __builtin_assume_aligned(output, 64);
+    float *d = __builtin_assume_aligned(delta, 64);
+    for (int i = 0; i < count; i++) // vectorises
+        d[i] = d[i] * sim_fmaf(-y[i], y[i], y[i]);
+}
+
+// One step of the states' way back. by_state: what the step's outputs add; by_next: what the next step adds to that,
+// and then what this one adds to the step before.
+static void backward_step(const float *restrict gate, const float *restrict candidate, const float *restrict before,
+                          const float *restrict by_state, float *restrict by_gate, float *restrict by_candidate,
+                          float *restrict by_next, int count) {
+    const float *z = __builtin_assume_aligned(gate, 64), *c = __builtin_assume_aligned(candidate, 64);
+    const float *b = __builtin_assume_aligned(before, 64), *d = __builtin_assume_aligned(by_state, 64);
+    float *by_z = __builtin_assume_aligned(by_gate, 64), *by_c = __builtin_assume_aligned(by_candidate, 64);
+    float *next = __builtin_assume_aligned(by_next, 64);
+    for (int i = 0; i < count; i++) { // vectorises
+        PpoStateGradient g = ppo_state_gradient(z[i], c[i], b[i], d[i] + next[i]);
+        by_z[i] = g.gate;
+        by_c[i] = g.candidate;
+        next[i] = g.before;
+    }
+}
+
+// Back through time: to the loss by the gate's and the candidate's activations.
+static void backward_state(const PpoNet *net, const PpoScratch *scratch, int32_t at, const float *before, int rows,
+                           const int32_t *ended) {
+    _Alignas(64) float by_next[POLICY_WIDTH_MAX] = {0.0f};
+    int width = net->layer[at].out_pad;
+    for (int r = rows - 1; r >= 0; r--) {
+        int i = r * width;
+        if (ended[r]) memset(by_next, 0, sizeof by_next); // the next step's state is another episode's
+        backward_step(scratch->output[at - 2] + i, scratch->output[at - 1] + i, before + i, scratch->delta[at] + i,
+                      scratch->delta[at - 2] + i, scratch->delta[at - 1] + i, by_next, width);
     }
 }
 
@@ -173,17 +251,30 @@ static void input_gradient(const PpoLayer *layer, const float *packed, const flo
          rows, layer->in_pad, layer->out);
 }
 
-static void backward(const PpoNet *net, const float *packed, const PpoScratch *scratch, float *gradient, int rows) {
+static void backward_layer(const PpoNet *net, const float *packed, const PpoScratch *scratch, int32_t at,
+                           float *gradient, int rows) {
+    const PpoLayer *layer = &net->layer[at];
+    const float *input = layer->from < 0 ? scratch->input : scratch->output[layer->from];
+    float *delta = scratch->delta[at];
+    if (layer->kind == PPO_GATE) backward_sigmoid(scratch->output[at], delta, rows * layer->out_pad);
+    if (layer->kind == PPO_HIDDEN || layer->kind == PPO_CANDIDATE) {
+        backward_activation(scratch->output[at], delta, rows * layer->out_pad,
+                            layer->kind == PPO_CANDIDATE ? POLICY_TANH : net->shape.actor.activation);
+    }
+    weight_gradient(layer, input, delta, gradient + layer->gradient, rows);
+    if (layer->from >= 0) input_gradient(layer, packed, delta, scratch->delta[layer->from], rows);
+}
+
+static void backward(const PpoNet *net, const float *packed, const PpoScratch *scratch, float *gradient, int rows,
+                     const int32_t *ended) {
+    int32_t states = net->states; // they come last to first
     for (int32_t i = 0; i < net->layers; i++) {
-        const PpoLayer *layer = &net->layer[net->backward[i]];
-        const float *input = layer->from < 0 ? scratch->input : scratch->output[layer->from];
-        float *delta = scratch->delta[net->backward[i]];
-        if (!layer->is_head) {
-            backward_activation(scratch->output[net->backward[i]], delta, rows * layer->out_pad,
-                                net->shape.actor.activation);
+        int32_t at = net->backward[i];
+        if (net->layer[at].kind == PPO_STATE) {
+            backward_state(net, scratch, at, scratch->before[--states], rows, ended);
+        } else {
+            backward_layer(net, packed, scratch, at, gradient, rows);
         }
-        weight_gradient(layer, input, delta, gradient + layer->gradient, rows);
-        if (layer->from >= 0) input_gradient(layer, packed, delta, scratch->delta[layer->from], rows);
     }
 }
 
@@ -200,27 +291,41 @@ static void gather_inputs(const PpoPart *part, const PpoScratch *scratch, int ro
     }
 }
 
+// The recurrent states of the part's first env before the rollout.
+static void gather_states(const PpoPart *part, const PpoScratch *scratch) {
+    const float *from = part->samples->state + (int64_t)(part->index[0] / (uint32_t)part->steps) * part->net->state_pad;
+    for (int32_t k = 0; k < part->net->states; k++) {
+        int32_t width = part->net->layer[part->net->state[k]].out_pad;
+        memcpy(scratch->before[k], from + k * width, (size_t)width * sizeof *from);
+    }
+}
+
 // One chunk: its gradient is one sum over its samples in their order, from 0.
 static void chunk_gradient(PpoPart part, const PpoScratch *scratch, float *gradient, PpoLosses *losses) {
-    memset(gradient, 0, (size_t)part.net->gradient * sizeof *gradient);
-    for (int32_t left = part.count; left > 0; left -= PPO_ROWS) {
-        int rows = left < PPO_ROWS ? left : PPO_ROWS;
+    const PpoNet *net = part.net;
+    int block = net->states > 0 ? net->chunk : PPO_ROWS;
+    memset(gradient, 0, (size_t)net->gradient * sizeof *gradient);
+    for (int32_t left = part.count; left > 0; left -= block) {
+        int rows = left < block ? left : block;
+        const int32_t *ended = net->states > 0 ? part.samples->ended + part.index[0] : NULL;
         gather_inputs(&part, scratch, rows);
-        forward(part.net, part.packed, scratch, rows);
+        if (net->states > 0) gather_states(&part, scratch);
+        forward_rows(net, part.packed, scratch, rows, ended);
         for (int r = 0; r < rows; r++)
-            policy_row(&part, scratch, r, gradient + part.net->log_std, losses);
+            policy_row(&part, scratch, r, gradient + net->log_std, losses);
         for (int r = 0; r < rows; r++)
             value_row(&part, scratch, r, losses);
-        backward(part.net, part.packed, scratch, gradient, rows);
+        backward(net, part.packed, scratch, gradient, rows, ended);
         part.index += rows;
     }
 }
 
 static void part_gradient(const PpoPart *part, const PpoScratch *scratch, float *gradient, PpoLosses *losses) {
-    for (int32_t first = 0; first < part->count; first += PPO_CHUNK) {
+    int32_t size = part->net->chunk;
+    for (int32_t first = 0; first < part->count; first += size) {
         PpoPart chunk = *part;
         chunk.index += first;
-        chunk.count = part->count - first < PPO_CHUNK ? part->count - first : PPO_CHUNK;
+        chunk.count = part->count - first < size ? part->count - first : size;
         chunk_gradient(chunk, scratch, first == 0 ? gradient : scratch->chunk, losses);
         for (int32_t i = 0; first > 0 && i < part->net->gradient; i++)
             gradient[i] = gradient[i] + scratch->chunk[i];

@@ -8,17 +8,24 @@ _Alignas(64) const float gemm_zeros[POLICY_WIDTH_MAX] = {0};
 
 static int32_t pad16(int32_t x) { return (x + 15) / 16 * 16; }
 
-static int32_t add_layer(PpoNet *net, int32_t in, int32_t out, int32_t from, bool is_head) {
-    PpoLayer *layer = &net->layer[net->layers];
-    *layer = (PpoLayer){.in = in,
+// A layer behind layer `from`. Parameters, weights and gradient are the dense layers'.
+static PpoLayer *add_layer(PpoNet *net, PpoLayerKind kind, int32_t in, int32_t out, int32_t from) {
+    PpoLayer *layer = &net->layer[net->layers++];
+    *layer = (PpoLayer){.kind = kind,
+                        .in = in,
                         .out = out,
                         .in_pad = pad16(in),
                         .out_pad = pad16(out),
                         .is_narrow = out < POLICY_NARROW,
-                        .is_head = is_head,
                         .from = from};
-    int32_t before = net->layers - 1;
-    layer->params = before < 0 ? 0 : net->layer[before].params + (net->layer[before].in + 1) * net->layer[before].out;
+    net->rows += 2 * net->block_rows * layer->out_pad;
+    return layer;
+}
+
+static int32_t add_dense(PpoNet *net, const PolicyLayer *of, int32_t from) {
+    PpoLayer *layer = add_layer(net, (PpoLayerKind)of->kind, of->in, of->out, from);
+    int32_t in = of->in, out = of->out;
+    layer->params = of->params;
     layer->weights = net->packed;
     layer->gradient = net->gradient;
     if (layer->is_narrow) {
@@ -29,27 +36,52 @@ static int32_t add_layer(PpoNet *net, int32_t in, int32_t out, int32_t from, boo
         net->packed = layer->transposed + out * layer->in_pad;
         net->gradient += (in + 1) * layer->out_pad;
     }
-    net->rows += 2 * PPO_ROWS * layer->out_pad;
-    return net->layers++;
+    return net->layers - 1;
 }
 
-void ppo_net_make(PpoNet *net, const PpoShape *shape) {
-    const PolicyShape *actor = &shape->actor;
+static int32_t add_state(PpoNet *net, int32_t candidate) {
+    int32_t units = net->layer[candidate].out;
+    PpoLayer *layer = add_layer(net, PPO_STATE, units, units, candidate);
+    net->rows += net->block_rows * layer->out_pad;
+    net->state_pad += layer->out_pad;
+    net->state[net->states++] = net->layers - 1;
+    return net->layers - 1;
+}
+
+static void add_layers(PpoNet *net) {
+    PpoDense dense[PPO_DENSE_MAX];
+    int count = ppo_dense(&net->shape, dense);
+    int32_t last = -1; // that others can stand behind
+    for (int i = 0; i < count; i++) {
+        bool begins = i > 0 && dense[i].is_critic && !dense[i - 1].is_critic && !net->shape.is_shared;
+        if (begins) last = -1;
+        int32_t layer = add_dense(net, &dense[i].layer, last);
+        switch (dense[i].layer.kind) {
+        case POLICY_HIDDEN:
+            last = layer;
+            break;
+        case POLICY_GATE:
+            net->layer[layer].adds_delta = true;
+            break;
+        case POLICY_CANDIDATE:
+            last = add_state(net, layer);
+            break;
+        case POLICY_HEAD:
+            *(dense[i].is_critic ? &net->critic_head : &net->actor_head) = layer;
+            break;
+        }
+    }
+}
+
+void ppo_net_make(PpoNet *net, const PpoShape *shape, int32_t steps) {
+    bool is_recurrent = shape->actor.recurrent > 0;
     memset(net, 0, sizeof *net);
     net->shape = *shape;
-    net->actions = actor->size[actor->layers];
-    net->rows = PPO_ROWS * pad16(actor->size[0]);
-    int32_t last = -1; // hidden layer
-    for (int layer = 0; layer + 1 < actor->layers; layer++)
-        last = add_layer(net, actor->size[layer], actor->size[layer + 1], last, false);
-    int32_t in = actor->size[actor->layers - 1];
-    net->actor_head = add_layer(net, in, net->actions, last, true);
-    if (!shape->is_shared) {
-        last = -1;
-        for (int layer = 0; layer + 1 < actor->layers; layer++)
-            last = add_layer(net, actor->size[layer], actor->size[layer + 1], last, false);
-    }
-    net->critic_head = add_layer(net, in, 1, last, true);
+    net->actions = shape->actor.size[shape->actor.layers];
+    net->block_rows = is_recurrent && steps > PPO_ROWS ? steps : PPO_ROWS;
+    net->chunk = is_recurrent ? steps : PPO_CHUNK;
+    net->rows = net->block_rows * pad16(shape->actor.size[0]);
+    add_layers(net);
     net->layer[net->critic_head].adds_delta = shape->is_shared;
     net->log_std = net->gradient;
     net->gradient = (net->gradient + pad16(shape->log_std_params) + PPO_TILE - 1) / PPO_TILE * PPO_TILE;
@@ -57,7 +89,7 @@ void ppo_net_make(PpoNet *net, const PpoShape *shape) {
     net->backward[count++] = net->actor_head;
     net->backward[count++] = net->critic_head;
     for (int32_t layer = net->layers - 1; layer >= 0; layer--) {
-        if (!net->layer[layer].is_head) net->backward[count++] = layer;
+        if (net->layer[layer].kind != PPO_HEAD) net->backward[count++] = layer;
     }
 }
 
@@ -85,6 +117,7 @@ static void pack_transposed(const PpoLayer *layer, const float *from, float *to)
 void ppo_net_pack(const PpoNet *net, const float *params, float *packed) {
     for (int32_t i = 0; i < net->layers; i++) {
         const PpoLayer *layer = &net->layer[i];
+        if (layer->kind == PPO_STATE) continue;
         const float *from = params + layer->params, *biases = from + layer->in * layer->out;
         float *to = packed + layer->weights;
         if (layer->is_narrow) {
@@ -104,6 +137,7 @@ void ppo_net_pack(const PpoNet *net, const float *params, float *packed) {
 void ppo_net_unpack(const PpoNet *net, const float *gradient, float *flat) {
     for (int32_t i = 0; i < net->layers; i++) {
         const PpoLayer *layer = &net->layer[i];
+        if (layer->kind == PPO_STATE) continue;
         const float *from = gradient + layer->gradient;
         float *to = flat + layer->params;
         if (layer->is_narrow) {
@@ -122,12 +156,17 @@ void ppo_net_unpack(const PpoNet *net, const float *gradient, float *flat) {
 }
 
 void ppo_net_carve(const PpoNet *net, float *memory, PpoScratch *scratch) {
+    int32_t rows = net->block_rows;
     scratch->input = memory;
-    memory += PPO_ROWS * net->layer[0].in_pad;
+    memory += rows * net->layer[0].in_pad;
     for (int32_t i = 0; i < net->layers; i++) {
         scratch->output[i] = memory;
-        scratch->delta[i] = memory + PPO_ROWS * net->layer[i].out_pad;
-        memory += 2 * PPO_ROWS * net->layer[i].out_pad;
+        scratch->delta[i] = memory + rows * net->layer[i].out_pad;
+        memory += 2 * rows * net->layer[i].out_pad;
+    }
+    for (int32_t k = 0; k < net->states; k++) {
+        scratch->before[k] = memory;
+        memory += rows * net->layer[net->state[k]].out_pad;
     }
     scratch->chunk = memory;
 }
