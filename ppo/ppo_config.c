@@ -40,6 +40,12 @@ static const KernSimulatorDefault simulator_defaults[] = {
     {"pendulum", "gamma", "0.95"},
     {"pendulum", "hidden", "32,32"},
     {"pendulum", "target", "-175"},
+    {"position_only_cartpole", "steps", "300000"},
+    {"position_only_cartpole", "envs", "16"},
+    {"position_only_cartpole", "rollout", "64"},
+    {"position_only_cartpole", "minibatches", "4"},
+    {"position_only_cartpole", "hidden", "32"},
+    {"position_only_cartpole", "recurrent", "32"},
 };
 
 Status ppo_config_simulator_defaults(HostConfig *config, const SimSpec *sim) {
