@@ -71,7 +71,7 @@ typedef struct KernBatchView {
     int lanes;
     float *obs;            // [block][obs][lane]
     float *final_obs;      // [block][obs][lane]  written where an episode ended (SAME_STEP)
-    int32_t *discrete;     // [block][lane]       actions, written by the caller (discrete > 0)
+    int32_t *discrete;     // [block][action][lane] actions, written by the caller, where there are any
     float *continuous;     // [block][action][lane]
     float *reward;         // [block][lane]
     int32_t *terminated;   // [block][lane]       0 or 1

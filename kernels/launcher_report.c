@@ -22,21 +22,25 @@ Status launch_unknown_simulator(const char *env) {
                      host_nearest_name(env, names, count));
 }
 
+// "2 discrete", "1 continuous in [-2, 2]", "3 x 2 discrete, 1 continuous in [0, 1]"
 static void action_text(const SimSpec *sim, char text[64]) {
-    if (sim->discrete > 0) {
-        snprintf(text, 64, "%d discrete", sim->discrete);
-    } else {
-        snprintf(text, 64, "%d continuous in [%g, %g]", sim->continuous, (double)sim->action_low,
-                 (double)sim->action_high);
-    }
+    int at = 0;
+    for (const int *choices = sim->choices; *choices > 0; choices++)
+        at += snprintf(text + at, (size_t)(64 - at), "%s%d", at > 0 ? " x " : "", *choices);
+    if (at > 0) at += snprintf(text + at, (size_t)(64 - at), " discrete%s", sim->continuous > 0 ? ", " : "");
+    if (sim->continuous == 0) return;
+    snprintf(text + at, (size_t)(64 - at), "%d continuous in [%g, %g]", sim->continuous, (double)sim->action_low,
+             (double)sim->action_high);
 }
 
 static void put_spaces(const SimSpec *sim, FILE *stream) {
     put_text(stream, "name", sim->name);
     fputs(", ", stream);
     put_text(stream, "gymnasium_id", sim->gymnasium_id);
-    fprintf(stream, ", \"observation\": %d, \"discrete\": %d, \"continuous\": %d", sim->obs, sim->discrete,
-            sim->continuous);
+    fprintf(stream, ", \"observation\": %d, \"discrete\": %d, \"choices\": [", sim->obs, sim->discrete);
+    for (const int *choices = sim->choices; *choices > 0; choices++)
+        fprintf(stream, "%s%d", choices > sim->choices ? ", " : "", *choices);
+    fprintf(stream, "], \"continuous\": %d", sim->continuous);
     if (sim->continuous > 0) {
         fprintf(stream, ", \"action_low\": %.9g, \"action_high\": %.9g", (double)sim->action_low,
                 (double)sim->action_high);

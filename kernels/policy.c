@@ -21,9 +21,11 @@ Status policy_shape(PolicyShape *shape, const SimSpec *sim, const int32_t *hidde
         }
         shape->size[i + 1] = hidden[i];
     }
-    shape->size[shape->layers] = sim->discrete > 0 ? sim->discrete : sim->continuous;
+    shape->size[shape->layers] = sim->discrete + sim->continuous;
     shape->activation = activation;
-    shape->discrete = sim->discrete > 0;
+    for (; sim->choices[shape->discrete] > 0; shape->discrete++)
+        shape->choices[shape->discrete] = sim->choices[shape->discrete];
+    shape->continuous = sim->continuous;
     shape->action_low = sim->action_low;
     shape->action_high = sim->action_high;
     return policy_set_recurrent(shape, 0);

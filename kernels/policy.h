@@ -18,8 +18,9 @@
 //   candidate  c = tanh(W_c x + b_c)
 //   state      h = fmaf(z, c - h, h), 0 at the start of every episode; it is the input of the outputs' layer
 //
-// Outputs: discrete, the index of the largest (the first of equals); continuous, y is brought into [-1, 1] as `squash`
-// says, and that to the bounds: low + (high - low) (squashed y + 1) / 2.
+// Outputs: those of each discrete action's choices, then one for each continuous action. Discrete: the index of the
+// largest (the first of equals); continuous: y is brought into [-1, 1] as `squash` says, and that to the bounds: low +
+// (high - low) (squashed y + 1) / 2.
 //
 // Errors: shape errors are STATUS_USAGE. Thread safety: plain data.
 #ifndef SHOAL_KERNELS_POLICY_H
@@ -55,7 +56,9 @@ typedef struct PolicyShape {
     int32_t size[POLICY_LAYERS_MAX + 1]; // [layers + 1] observation, hidden layers, outputs
     int32_t recurrent;                   // units of the recurrent layer; 0: there is none
     PolicyActivation activation;
-    int32_t discrete; // 1: argmax over the outputs, 0: continuous actions
+    int32_t discrete;                  // discrete actions
+    int32_t choices[SIM_DISCRETE_MAX]; // [discrete]
+    int32_t continuous;                // continuous actions
     float action_low, action_high;
     PolicySquash squash;
     int32_t params; // floats in the parameter vector

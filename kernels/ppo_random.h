@@ -9,7 +9,8 @@
 
 enum { PPO_PERMUTATION_ROUNDS = 8 };
 
-// Four words of noise of one env's step: block `block` of it, for actions 4 block to 4 block + 3.
+// Four words of noise of one env's step: block `block` of it. Discrete action k has the uniform number of word k % 4 of
+// block k / 4; continuous action k has normal k % 4 of block k / 4 behind those.
 SIM_FN SimWords4 ppo_noise(uint64_t seed, uint32_t update, uint32_t env, uint32_t step, uint32_t block) {
     return sim_philox(step << 8 | block, env, 0, SIM_RNG_PPO | update, (uint32_t)seed, (uint32_t)(seed >> 32));
 }

@@ -18,7 +18,7 @@ Status ppo_shape(PpoShape *shape, const SimSpec *sim, const int32_t *hidden, int
     PpoDense dense[PPO_DENSE_MAX];
     const PolicyLayer *last = &dense[ppo_dense(shape, dense) - 1].layer;
     shape->critic_params = last->params + (last->in + 1) * last->out - actor->params;
-    shape->log_std_params = actor->discrete ? 0 : actor->size[actor->layers];
+    shape->log_std_params = actor->continuous;
     shape->params = shape->actor_params + shape->critic_params + shape->log_std_params;
     return STATUS_OK;
 }

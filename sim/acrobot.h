@@ -12,7 +12,7 @@
 
 #define ACROBOT_GYMNASIUM_ID     "Acrobot-v1"
 #define ACROBOT_OBS              6
-#define ACROBOT_DISCRETE         3 // actions: torque -1, 0, +1 times torque_nm
+#define ACROBOT_DISCRETE(D)      D(3) // torque -1, 0, +1 times torque_nm
 #define ACROBOT_CONTINUOUS       0
 #define ACROBOT_ACTION_LOW       0.0f
 #define ACROBOT_ACTION_HIGH      0.0f

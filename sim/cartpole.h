@@ -11,7 +11,7 @@
 
 #define CARTPOLE_GYMNASIUM_ID     "CartPole-v1"
 #define CARTPOLE_OBS              4
-#define CARTPOLE_DISCRETE         2 // actions: 0 pushes left, 1 right
+#define CARTPOLE_DISCRETE(D)      D(2) // 0 pushes left, 1 right
 #define CARTPOLE_CONTINUOUS       0
 #define CARTPOLE_ACTION_LOW       0.0f // bounds of continuous actions
 #define CARTPOLE_ACTION_HIGH      0.0f

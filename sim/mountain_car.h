@@ -11,7 +11,7 @@
 
 #define MOUNTAIN_CAR_GYMNASIUM_ID     "MountainCar-v0"
 #define MOUNTAIN_CAR_OBS              2
-#define MOUNTAIN_CAR_DISCRETE         3 // actions: 0 accelerates to the left, 1 coasts, 2 accelerates to the right
+#define MOUNTAIN_CAR_DISCRETE(D)      D(3) // 0 accelerates to the left, 1 coasts, 2 accelerates to the right
 #define MOUNTAIN_CAR_CONTINUOUS       0
 #define MOUNTAIN_CAR_ACTION_LOW       0.0f
 #define MOUNTAIN_CAR_ACTION_HIGH      0.0f

@@ -10,9 +10,9 @@
 #include "sim/sim_math.h"
 #include "sim/sim_rng.h"
 
-#define MOUNTAIN_CAR_CONTINUOUS_GYMNASIUM_ID     "MountainCarContinuous-v0"
-#define MOUNTAIN_CAR_CONTINUOUS_OBS              2
-#define MOUNTAIN_CAR_CONTINUOUS_DISCRETE         0
+#define MOUNTAIN_CAR_CONTINUOUS_GYMNASIUM_ID "MountainCarContinuous-v0"
+#define MOUNTAIN_CAR_CONTINUOUS_OBS          2
+#define MOUNTAIN_CAR_CONTINUOUS_DISCRETE(D)
 #define MOUNTAIN_CAR_CONTINUOUS_CONTINUOUS       1
 #define MOUNTAIN_CAR_CONTINUOUS_ACTION_LOW       (-1.0f)
 #define MOUNTAIN_CAR_CONTINUOUS_ACTION_HIGH      1.0f

@@ -8,9 +8,9 @@
 #include "sim/sim_math.h"
 #include "sim/sim_rng.h"
 
-#define PENDULUM_GYMNASIUM_ID     "Pendulum-v1"
-#define PENDULUM_OBS              3
-#define PENDULUM_DISCRETE         0
+#define PENDULUM_GYMNASIUM_ID "Pendulum-v1"
+#define PENDULUM_OBS          3
+#define PENDULUM_DISCRETE(D)
 #define PENDULUM_CONTINUOUS       1 // torque in N m
 #define PENDULUM_ACTION_LOW       (-2.0f)
 #define PENDULUM_ACTION_HIGH      2.0f

@@ -16,21 +16,22 @@
     static const SimFieldInfo name##_state[] = {NAME##_STATE(FIELD_INFO)};
 SIM_LIST(SIM_TABLES)
 
-#define SIM_SPEC(sim_name, Name, NAME)               \
-    {                                                \
-        .name = #sim_name,                           \
-        .gymnasium_id = NAME##_GYMNASIUM_ID,         \
-        .obs = NAME##_OBS,                           \
-        .discrete = NAME##_DISCRETE,                 \
-        .continuous = NAME##_CONTINUOUS,             \
-        .action_low = NAME##_ACTION_LOW,             \
-        .action_high = NAME##_ACTION_HIGH,           \
-        .time_limit = NAME##_TIME_LIMIT,             \
-        .reward_threshold = NAME##_REWARD_THRESHOLD, \
-        .param_count = COUNT_OF(sim_name##_params),  \
-        .params = sim_name##_params,                 \
-        .state_words = COUNT_OF(sim_name##_state),   \
-        .state = sim_name##_state,                   \
+#define SIM_SPEC(sim_name, Name, NAME)                     \
+    {                                                      \
+        .name = #sim_name,                                 \
+        .gymnasium_id = NAME##_GYMNASIUM_ID,               \
+        .obs = NAME##_OBS,                                 \
+        .discrete = SIM_DISCRETE_SUM(NAME##_DISCRETE),     \
+        .choices = {NAME##_DISCRETE(SIM_DISCRETE_ITEM) 0}, \
+        .continuous = NAME##_CONTINUOUS,                   \
+        .action_low = NAME##_ACTION_LOW,                   \
+        .action_high = NAME##_ACTION_HIGH,                 \
+        .time_limit = NAME##_TIME_LIMIT,                   \
+        .reward_threshold = NAME##_REWARD_THRESHOLD,       \
+        .param_count = COUNT_OF(sim_name##_params),        \
+        .params = sim_name##_params,                       \
+        .state_words = COUNT_OF(sim_name##_state),         \
+        .state = sim_name##_state,                         \
     },
 static const SimSpec specs[] = {SIM_LIST(SIM_SPEC)};
 

@@ -7,6 +7,8 @@
 extern "C" {
 #endif
 
+enum { SIM_DISCRETE_MAX = 8 }; // discrete actions of a simulator
+
 typedef struct SimParamInfo {
     const char *name;
     double value; // the default
@@ -23,15 +25,16 @@ typedef struct SimSpec {
     const char *name;              // "cartpole"
     const char *gymnasium_id;      // "CartPole-v1"
     int obs;                       // floats in an observation
-    int discrete;                  // number of discrete actions, 0: none
-    int continuous;                // floats in a continuous action, 0: none
+    int discrete;                  // choices of all discrete actions together, 0: none
+    int continuous;                // continuous actions, 0: none
     float action_low, action_high; // bounds of each continuous action
     int time_limit;                // steps after which an episode is truncated
     double reward_threshold;       // mean return that counts as solved
     int param_count;
     int state_words;
-    const SimParamInfo *params; // [param_count], in the order of <Name>Params
-    const SimFieldInfo *state;  // [state_words], in the order of <Name>State
+    int choices[SIM_DISCRETE_MAX + 1]; // of each discrete action, then 0
+    const SimParamInfo *params;        // [param_count], in the order of <Name>Params
+    const SimFieldInfo *state;         // [state_words], in the order of <Name>State
 } SimSpec;
 
 // The number of built-in simulators, and the one at `index` in the order of SIM_LIST.
@@ -43,6 +46,11 @@ const SimSpec *sim_spec_find(const char *name);
 
 // The index of a parameter in spec->params; -1 if there is none of that name.
 int sim_spec_param(const SimSpec *spec, const char *name);
+
+// Whether there is more than one discrete action, or discrete and continuous ones.
+static inline int sim_spec_has_several_actions(const SimSpec *spec) {
+    return spec->choices[0] > 0 && (spec->choices[1] > 0 || spec->continuous > 0);
+}
 
 #ifdef __cplusplus
 }

@@ -23,7 +23,7 @@ typedef struct CpuBatch {
     B(params, "simulator parameters of each env", any_random ? param_words : 0) \
     B(obs, "observations", spec_obs)                                            \
     B(final_obs, "final observations", same_step ? spec_obs : 0)                \
-    B(discrete, "discrete actions", 1)                                          \
+    B(discrete, "discrete actions", discrete_words)                             \
     B(continuous, "continuous actions", continuous_words)                       \
     B(reward, "rewards", 1)                                                     \
     B(terminated, "terminated flags", 1)                                        \
@@ -47,7 +47,9 @@ Status cpu_batch_plan(KernBackend *backend, const KernBatchSpec *spec, HostPlan 
     }
     const LanesOps *sim = cpu_sim_ops(cpu, spec->sim.spec);
     size_t state_words = sim->state_words, param_words = sim->param_words, spec_obs = (size_t)spec->sim.spec->obs;
-    size_t continuous_words = (size_t)spec->sim.spec->continuous;
+    size_t continuous_words = (size_t)spec->sim.spec->continuous, discrete_words = 1;
+    while (spec->sim.spec->choices[discrete_words] > 0)
+        discrete_words++;
     bool any_random = spec->sim.any_random, same_step = spec->autoreset == KERN_AUTORESET_SAME_STEP;
     size_t blocks = (size_t)((spec->envs + cpu->lanes - 1) / cpu->lanes);
 #define BATCH_ADD(name, purpose, words) \

@@ -215,7 +215,8 @@ WIDE_FN void forward_group(Thread *t, Gang *gang, const Group *group, int n, int
         if (layer->kind != POLICY_GATE) stride = 1;
     }
     for (int s = 0; s < n; s++)
-        gang_act(t, gang, group->lane[s], t->sim->lanes, g.y[s], shape->size[shape->layers], shape->discrete);
+        gang_act(t, gang, group->lane[s], t->sim->lanes, g.y[s], shape->size[shape->layers], shape->discrete,
+                 shape->continuous);
 }
 
 static void forward(Thread *t, Gang *gang) {
@@ -304,6 +305,7 @@ static void pipeline_any(const Thread *t, Gang *a, Gang *b, int steps) {
                   .width = {shape->size[1], shape->size[2]},
                   .outputs = shape->size[3],
                   .discrete = shape->discrete,
+                  .continuous = shape->continuous,
                   .activation = shape->activation};
 #if PIPELINE_COMMON
     if (p.width[0] == 64 && p.width[1] == 64) {

@@ -86,13 +86,16 @@ WIDE_FN void gang_normalize(const Thread *t, Gang *gang, int count, int width) {
 }
 
 // The action of one lane of `width` from its policy's outputs.
-WIDE_FN void gang_act(const Thread *t, Gang *gang, int lane, int width, const float *outputs, int count, int discrete) {
+// All counts are constants where this is inlined for one simulator.
+WIDE_FN void gang_act(const Thread *t, Gang *gang, int lane, int width, const float *outputs, int count, int discrete,
+                      int continuous) {
     const PolicyShape *shape = &t->es->spec.policy;
-    if (discrete) {
-        put_lane_int(gang->lanes->discrete, lane, width, policy_argmax(outputs, count));
-        return;
+    for (int k = 0; k < discrete; k++) {
+        int choices = discrete == 1 ? count - continuous : shape->choices[k];
+        put_lane_int(gang->lanes->discrete[k], lane, width, policy_argmax(outputs, choices));
+        outputs += choices;
     }
-    for (int k = 0; k < count; k++) {
+    for (int k = 0; k < continuous; k++) {
         float action = policy_action(outputs[k], shape->action_low, shape->action_high, shape->squash);
         put_lane(gang->lanes->continuous[k], lane, width, action);
     }

@@ -16,8 +16,11 @@
 #define PARAMS                 SIM_CAT(SIM_TYPE, Params)
 #define OBS                    SIM_CAT(SIM_CONST, _OBS)
 #define ACTIONS                SIM_CAT(SIM_CONST, _CONTINUOUS)
-#define OUTPUTS                (SIM_CAT(SIM_CONST, _DISCRETE) > 0 ? SIM_CAT(SIM_CONST, _DISCRETE) : ACTIONS)
-#define ACTIONS_SIZE           (ACTIONS + (ACTIONS == 0)) // no empty array
+#define DISCRETE               SIM_DISCRETE_COUNT(SIM_CAT(SIM_CONST, _DISCRETE))
+#define CHOICES                SIM_DISCRETE_SUM(SIM_CAT(SIM_CONST, _DISCRETE)) // of all discrete actions
+#define OUTPUTS                (CHOICES + ACTIONS)
+#define DISCRETE_SIZE          (DISCRETE + (DISCRETE == 0)) // no empty array
+#define ACTIONS_SIZE           (ACTIONS + (ACTIONS == 0))
 #define STATE_WORDS            ((int)(sizeof(STATE) / 4))
 #define PARAM_WORDS            ((int)(sizeof(PARAMS) / 4))
 
@@ -32,7 +35,8 @@
 
 _Static_assert(OBS <= LANES_OBS_MAX, "raise LANES_OBS_MAX");
 _Static_assert(ACTIONS <= LANES_ACTIONS_MAX, "raise LANES_ACTIONS_MAX");
-_Static_assert(SIM_CAT(SIM_CONST, _DISCRETE) <= POLICY_OUTPUTS_MAX, "raise POLICY_OUTPUTS_MAX");
+_Static_assert(DISCRETE <= LANES_DISCRETE_MAX && DISCRETE <= SIM_DISCRETE_MAX, "raise LANES_DISCRETE_MAX");
+_Static_assert(OUTPUTS <= POLICY_OUTPUTS_MAX, "raise POLICY_OUTPUTS_MAX");
 _Static_assert(sizeof(PARAMS) / 4 <= KERN_SIM_PARAMS_MAX, "raise KERN_SIM_PARAMS_MAX");
 
 #define LANES 1

@@ -12,6 +12,7 @@ enum {
     LANES_MAX = 16,
     LANES_OBS_MAX = 32,    // of the built-in simulators; checked when they are compiled
     LANES_ACTIONS_MAX = 4, // continuous
+    LANES_DISCRETE_MAX = 4,
 };
 
 // Envs in evaluation by one thread: up to LANES_MAX, row-wise over lanes. Lanes that nobody started hold zeros and are
@@ -22,7 +23,7 @@ typedef struct KernLanes {
     float sum[LANES_OBS_MAX][LANES_MAX];              // of the observations the policy saw in this episode
     float square[LANES_OBS_MAX][LANES_MAX];           // of their squares
     float continuous[LANES_ACTIONS_MAX][LANES_MAX];
-    int32_t discrete[LANES_MAX];
+    int32_t discrete[LANES_DISCRETE_MAX][LANES_MAX];
     float episode_return[LANES_MAX];
     int32_t length[LANES_MAX];
     int32_t done[LANES_MAX];      // the episode has ended or the state is no longer finite

@@ -30,7 +30,7 @@ typedef struct Pipeline {
     const Thread *t;
     void (*step)(KernLanes *lanes);
     int lanes; // of the gangs' blocks
-    int obs, width[2], pad[2], outputs, discrete;
+    int obs, width[2], pad[2], outputs, discrete, continuous;
     PolicyActivation activation;
     int in_registers; // whether the second layer's sums are, while they are made
 } Pipeline;
@@ -100,7 +100,7 @@ WIDE_FN void strand_act(const Pipeline *p, const Strand *s) {
     _Alignas(64) float outputs[POLICY_NARROW];
     DenseGroup g = {.w = {s->w[2]}, .x = {s->hidden[1]}, .y = {outputs}};
     dense_narrow(&g, 1, p->pad[1], p->outputs);
-    gang_act(p->t, s->gang, s->lane, p->lanes, outputs, p->outputs, p->discrete);
+    gang_act(p->t, s->gang, s->lane, p->lanes, outputs, p->outputs, p->discrete, p->continuous);
 }
 
 WIDE_FN void strand_finish(const Pipeline *p, const Strand *s) {

@@ -17,12 +17,13 @@
     P(SIM_PARAMS, "simulator parameters of each env", spec->sim.any_random ? lanes * sim->param_words : 0, 4) \
     P(OBS, "observations", lanes *obs, 4)                                                                     \
     P(FINAL_OBS, "final observations", lanes *obs, 4)                                                         \
-    P(ACTIONS, "actions", lanes *actions, 4)                                                                  \
+    P(DISCRETE, "discrete actions", lanes *(discrete > 0 ? discrete : 1), 4)                                  \
+    P(CONTINUOUS, "continuous actions", lanes *continuous, 4)                                                 \
     P(ENVS, "rewards, flags and episodes", lanes *PPO_ENV_ROWS, 4)                                            \
     P(RECURRENT, "recurrent states", envs *(size_t)net->state_pad, 4)                                         \
     P(SAMPLE_RECURRENT, "rollout: first recurrent states", envs *(size_t)net->state_pad, 4)                   \
     P(SAMPLE_OBS, "rollout: observations", samples *obs, 4)                                                   \
-    P(SAMPLE_ACTIONS, "rollout: actions", samples *actions, 4)                                                \
+    P(SAMPLE_ACTIONS, "rollout: actions", samples *(discrete + continuous), 4)                                \
     P(SAMPLE_ROWS, "rollout: values, rewards, advantages", samples *PPO_SAMPLE_ROWS, 4)                       \
     P(ORDER, "order of the samples", samples, 4)                                                              \
     P(ENV_OBS, "statistics of observations", envs *obs, sizeof(PpoMoments))                                   \
@@ -72,7 +73,7 @@ static Status plan_ppo(const CpuPpo *ppo, HostPlan *plan) {
     const LanesOps *sim = ppo->sim;
     size_t params = (size_t)net->shape.params, lanes = padded_envs(ppo), obs = (size_t)spec->sim.spec->obs;
     size_t envs = (size_t)spec->envs, samples = envs * (size_t)spec->rollout, shards = (size_t)spec->shards;
-    size_t actions = net->shape.actor.discrete ? 1 : (size_t)net->actions;
+    size_t discrete = (size_t)net->shape.actor.discrete, continuous = (size_t)net->shape.actor.continuous;
     size_t threads = (size_t)host_pool_threads(ppo->pool);
 #define PPO_ADD(name, purpose, count, bytes) TRY(host_plan_add(plan, purpose, count, bytes, NULL));
     PPO_MEMORY(PPO_ADD)
@@ -113,8 +114,8 @@ static void carve_batch(CpuPpo *ppo) {
     view->blocks = (int64_t)lanes / view->lanes;
     view->obs = host_block_at(&ppo->block, &ppo->plan, ITEM_OBS);
     view->final_obs = host_block_at(&ppo->block, &ppo->plan, ITEM_FINAL_OBS);
-    view->discrete = host_block_at(&ppo->block, &ppo->plan, ITEM_ACTIONS);
-    view->continuous = host_block_at(&ppo->block, &ppo->plan, ITEM_ACTIONS);
+    view->discrete = host_block_at(&ppo->block, &ppo->plan, ITEM_DISCRETE);
+    view->continuous = host_block_at(&ppo->block, &ppo->plan, ITEM_CONTINUOUS);
     view->state = host_block_at(&ppo->block, &ppo->plan, ITEM_STATE);
     view->reward = (float *)(rows + ROW_REWARD * lanes);
     view->terminated = (int32_t *)(rows + ROW_TERMINATED * lanes);

@@ -77,7 +77,8 @@ void ppo_net_make(PpoNet *net, const PpoShape *shape, int32_t steps) {
     bool is_recurrent = shape->actor.recurrent > 0;
     memset(net, 0, sizeof *net);
     net->shape = *shape;
-    net->actions = shape->actor.size[shape->actor.layers];
+    net->outputs = shape->actor.size[shape->actor.layers];
+    net->actions = shape->actor.discrete + shape->actor.continuous;
     net->block_rows = is_recurrent && steps > PPO_ROWS ? steps : PPO_ROWS;
     net->chunk = is_recurrent ? steps : PPO_CHUNK;
     net->rows = net->block_rows * pad16(shape->actor.size[0]);

@@ -54,7 +54,8 @@ typedef struct PpoNet {
     int32_t state_pad;        // floats of an env's states: [states][out_pad]
     int32_t block_rows;       // samples that go through the layers together at most
     int32_t chunk;            // samples whose weight gradients are one sum
-    int32_t actions;          // outputs of the actor's head
+    int32_t outputs;          // of the actor's head
+    int32_t actions;          // discrete and continuous ones
     int32_t log_std;          // where it begins in the packed gradient
     int32_t packed;           // floats of the packed weights
     int32_t gradient;         // floats of a packed gradient; a multiple of PPO_TILE
@@ -66,7 +67,7 @@ typedef struct PpoNet {
 // A rollout, [env][step] of everything.
 typedef struct PpoSamples {
     float *obs;       // [..][obs], as the simulator gives it
-    uint32_t *action; // [..][actions]: floats before they are clamped; or one int32_t
+    uint32_t *action; // [..][actions]: discrete ones, int32_t; then floats before they are clamped
     float *log_prob;  // of the action when it was drawn
     float *value;     // of the observation
     float *advantage;

@@ -70,63 +70,83 @@ static void look(const Rollout *w) {
     }
 }
 
-// The first block of each row's noise, side by side.
+// One block of each row's noise, side by side: the numbers of four actions.
 typedef struct RowNoise {
-    float uniform[PPO_ROWS], normal[4][PPO_ROWS];
+    float of[4][PPO_ROWS];
 } RowNoise;
 
-static void draw_noise(const Rollout *w, uint32_t block, int discrete, RowNoise *noise) {
+static void draw_uniforms(const Rollout *w, uint32_t block, RowNoise *noise) {
     uint64_t seed = w->ppo->spec.seed;
     uint32_t update = w->ppo->update, env = (uint32_t)w->first_env, step = (uint32_t)w->step;
-    if (discrete) {
-        for (uint32_t r = 0; r < PPO_ROWS; r++) // vectorises
-            noise->uniform[r] = sim_uniform_from(ppo_noise(seed, update, env + r, step, block).x0);
-        return;
+    for (uint32_t r = 0; r < PPO_ROWS; r++) { // vectorises
+        SimWords4 words = ppo_noise(seed, update, env + r, step, block);
+        noise->of[0][r] = sim_uniform_from(words.x0);
+        noise->of[1][r] = sim_uniform_from(words.x1);
+        noise->of[2][r] = sim_uniform_from(words.x2);
+        noise->of[3][r] = sim_uniform_from(words.x3);
     }
+}
+
+static void draw_normals(const Rollout *w, uint32_t block, RowNoise *noise) {
+    uint64_t seed = w->ppo->spec.seed;
+    uint32_t update = w->ppo->update, env = (uint32_t)w->first_env, step = (uint32_t)w->step;
     for (uint32_t r = 0; r < PPO_ROWS; r++) { // vectorises
         SimNormal4 n = sim_normal4_from(ppo_noise(seed, update, env + r, step, block));
-        noise->normal[0][r] = n.x0;
-        noise->normal[1][r] = n.x1;
-        noise->normal[2][r] = n.x2;
-        noise->normal[3][r] = n.x3;
+        noise->of[0][r] = n.x0;
+        noise->of[1][r] = n.x1;
+        noise->of[2][r] = n.x2;
+        noise->of[3][r] = n.x3;
     }
 }
 
-static void act_discrete(const Rollout *w) {
+// Discrete actions; adds the logarithms of their probabilities.
+static void act_discrete(const Rollout *w, float *log_prob) {
     CpuPpo *ppo = w->ppo;
+    const PolicyShape *actor = &ppo->net.shape.actor;
+    const float *logits = w->scratch->output[ppo->net.actor_head];
     RowNoise noise;
-    draw_noise(w, 0, 1, &noise);
-    for (int r = 0; r < w->rows; r++) {
-        float prob[POLICY_OUTPUTS_MAX], log_prob[POLICY_OUTPUTS_MAX] = {0.0f};
-        (void)ppo_categorical(w->scratch->output[ppo->net.actor_head] + r * 16, ppo->net.actions, prob, log_prob);
-        int32_t action = ppo_categorical_draw(prob, ppo->net.actions, noise.uniform[r]);
-        int64_t at = sample_at(w, r, w->step);
-        ppo->samples.action[at] = (uint32_t)action;
-        ppo->samples.log_prob[at] = log_prob[action];
-        w->batch.view.discrete[w->first_env + r] = action;
+    for (int k = 0; k < actor->discrete; k++) {
+        int choices = actor->choices[k];
+        if (k % 4 == 0) draw_uniforms(w, (uint32_t)(k / 4), &noise);
+        for (int r = 0; r < w->rows; r++) {
+            float prob[POLICY_OUTPUTS_MAX], log_probs[POLICY_OUTPUTS_MAX] = {0.0f};
+            (void)ppo_categorical(logits + r * 16, choices, prob, log_probs);
+            int32_t action = ppo_categorical_draw(prob, choices, noise.of[k % 4][r]);
+            ppo->samples.action[sample_at(w, r, w->step) * ppo->net.actions + k] = (uint32_t)action;
+            log_prob[r] = log_prob[r] + log_probs[action];
+            w->batch.view.discrete[lane_at(w, w->first_env + r, actor->discrete, k)] = action;
+        }
+        logits += choices;
     }
 }
 
-static void act_continuous(const Rollout *w) {
+static void act_continuous(const Rollout *w, float *log_prob) {
     CpuPpo *ppo = w->ppo;
     const PolicyShape *actor = &ppo->net.shape.actor;
     const float *log_std = ppo->params + ppo->net.shape.params - ppo->net.shape.log_std_params;
-    int actions = ppo->net.actions;
+    const float *means = w->scratch->output[ppo->net.actor_head] + ppo->net.outputs - actor->continuous;
+    uint32_t first_block = (uint32_t)(actor->discrete + 3) / 4;
     RowNoise noise;
-    PpoLikelihood likelihood[PPO_ROWS] = {{0.0f, 0.0f}};
-    for (int k = 0; k < actions; k++) {
-        if (k % 4 == 0) draw_noise(w, (uint32_t)(k / 4), 0, &noise);
+    for (int k = 0; k < actor->continuous; k++) {
+        if (k % 4 == 0) draw_normals(w, first_block + (uint32_t)(k / 4), &noise);
         for (int r = 0; r < w->rows; r++) {
-            float mean = w->scratch->output[ppo->net.actor_head][r * 16 + k];
-            float action = ppo_gaussian_draw(mean, log_std[k], noise.normal[k % 4][r]);
-            likelihood[r] = ppo_gaussian_add(likelihood[r], mean, log_std[k], action);
-            ppo->samples.action[sample_at(w, r, w->step) * actions + k] = sim_bits_from_float(action);
-            w->batch.view.continuous[lane_at(w, w->first_env + r, actions, k)] =
+            float mean = means[r * 16 + k], action = ppo_gaussian_draw(mean, log_std[k], noise.of[k % 4][r]);
+            PpoLikelihood sum = ppo_gaussian_add((PpoLikelihood){log_prob[r], 0.0f}, mean, log_std[k], action);
+            log_prob[r] = sum.log_prob;
+            int64_t at = sample_at(w, r, w->step) * ppo->net.actions + actor->discrete + k;
+            ppo->samples.action[at] = sim_bits_from_float(action);
+            w->batch.view.continuous[lane_at(w, w->first_env + r, actor->continuous, k)] =
                 policy_clamped(action, actor->action_low, actor->action_high);
         }
     }
+}
+
+static void act(const Rollout *w) {
+    float log_prob[PPO_ROWS] = {0.0f};
+    act_discrete(w, log_prob);
+    act_continuous(w, log_prob);
     for (int r = 0; r < w->rows; r++)
-        ppo->samples.log_prob[sample_at(w, r, w->step)] = likelihood[r].log_prob;
+        w->ppo->samples.log_prob[sample_at(w, r, w->step)] = log_prob[r];
 }
 
 // Values of the final observations of episodes that were only cut off.
@@ -251,11 +271,7 @@ void ISA_CAT(cpu_ppo_rollout_, ISA)(CpuPpo *ppo, int64_t begin, int64_t end, int
             ppo->samples.value[sample_at(&w, r, w.step)] = w.scratch->output[ppo->net.critic_head][r * 16];
             take_state(&w, w.first_env + r, r);
         }
-        if (ppo->net.shape.actor.discrete) {
-            act_discrete(&w);
-        } else {
-            act_continuous(&w);
-        }
+        act(&w);
         wide_end();
         w.batch.step = w.step;
         ppo->sim->batch_step(&w.batch, begin, end);

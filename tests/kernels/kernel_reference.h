@@ -226,13 +226,11 @@ inline void ref_act(const PolicyShape &shape, const float *params, const KernNor
     for (size_t k = 0; k < obs.size(); k++)
         input[k] = policy_normalize(obs[k], normalizer.mean[k], normalizer.scale[k]);
     policy_forward(&shape, params, input.data(), memory->data(), outputs);
-    int32_t count = shape.size[shape.layers];
-    if (shape.discrete) {
-        *discrete = policy_argmax(outputs, count);
-        return;
-    }
-    for (int32_t k = 0; k < count; k++)
-        continuous[k] = policy_action(outputs[k], shape.action_low, shape.action_high, shape.squash);
+    const float *y = outputs;
+    for (int32_t k = 0; k < shape.discrete; y += shape.choices[k++])
+        discrete[k] = policy_argmax(y, shape.choices[k]);
+    for (int32_t k = 0; k < shape.continuous; k++)
+        continuous[k] = policy_action(y[k], shape.action_low, shape.action_high, shape.squash);
 }
 
 // One whole episode, in plain order.
@@ -253,12 +251,12 @@ inline RefEpisode ref_episode(const KernSim &sim, const PolicyShape &shape, cons
             episode.sum[k] = episode.sum[k] + obs[k];
             episode.square[k] = std::fma(obs[k], obs[k], episode.square[k]);
         }
-        int32_t discrete = 0;
+        int32_t discrete[SIM_DISCRETE_MAX] = {0};
         float continuous[POLICY_OUTPUTS_MAX] = {0};
-        ref_act(shape, params, normalizer, obs, &memory, &discrete, continuous);
+        ref_act(shape, params, normalizer, obs, &memory, discrete, continuous);
         drawing = rng;
         drawing.c0 = static_cast<uint32_t>(++episode.result.length) << 8;
-        SimStep out = ref.step(state.data(), p.data(), &discrete, continuous, &drawing);
+        SimStep out = ref.step(state.data(), p.data(), discrete, continuous, &drawing);
         ref.observe(state.data(), p.data(), obs.data());
         episode.result.episode_return = episode.result.episode_return + out.reward;
         episode.infinite = ref_infinite_field(sim.spec, state.data());

@@ -19,7 +19,9 @@ constexpr uint64_t SEED = 20240607;
 
 struct Case {
     std::string name;
-    bool discrete, shared;
+    std::vector<int> choices; // of each discrete action
+    int continuous;
+    bool shared;
     PolicyActivation activation;
     std::vector<int32_t> hidden;
     float entropy_weight, value_weight;
@@ -37,7 +39,8 @@ struct Problem {
     std::vector<float> params, obs, log_prob, value, advantage, target, state; // state: [env][ppo_recurrent_state()]
     std::vector<uint32_t> action;
     std::vector<int32_t> ended;
-    size_t actions() const { return shape.actor.discrete ? 1 : static_cast<size_t>(sim.continuous); }
+    size_t discrete() const { return static_cast<size_t>(shape.actor.discrete); }
+    size_t actions() const { return discrete() + static_cast<size_t>(shape.actor.continuous); }
 };
 
 using Doubles = std::vector<double>;
@@ -201,33 +204,38 @@ Heads heads(const Problem &p, size_t s, const Doubles &y, double value, const do
     double entropy_weight = static_cast<double>(p.step.entropy_weight), clip = static_cast<double>(p.step.clip);
     double value_weight = static_cast<double>(p.step.value_weight);
     double old = static_cast<double>(p.log_prob[s]), advantage = static_cast<double>(p.advantage[s]);
+    const uint32_t *words = p.action.data() + s * p.actions();
     PpoLikelihood now = {0, 0};
-    Doubles prob(n), log_prob(n), action(n);
-    int count = static_cast<int>(n);
-    int32_t chosen = static_cast<int32_t>(p.action[s * p.actions()]);
-    if (p.shape.actor.discrete) {
-        now.entropy = ppo_categorical(y.data(), count, prob.data(), log_prob.data());
-        now.log_prob = log_prob[at(chosen)];
+    Doubles prob(n), log_prob(n), entropy, action;
+    std::vector<size_t> first; // of each discrete action's logits, then of the means
+    for (size_t k = 0, from = 0; k <= p.discrete(); from += at(p.shape.actor.choices[k++])) {
+        first.push_back(from);
+        if (k == p.discrete()) break;
+        entropy.push_back(
+            ppo_categorical(y.data() + from, p.shape.actor.choices[k], prob.data() + from, log_prob.data() + from));
+        now.entropy += entropy.back();
+        now.log_prob += log_prob[from + words[k]];
     }
-    for (size_t k = 0; !p.shape.actor.discrete && k < n; k++) {
-        action[k] = static_cast<double>(sim_float_from_bits(p.action[s * n + k]));
-        now = ppo_gaussian_add(now, y[k], log_std[k], action[k]);
+    for (size_t k = 0; k < at(p.shape.actor.continuous); k++) {
+        action.push_back(static_cast<double>(sim_float_from_bits(words[p.discrete() + k])));
+        now = ppo_gaussian_add(now, y[first.back() + k], log_std[k], action[k]);
     }
     PpoPolicyLoss policy = ppo_policy_loss(now.log_prob, old, advantage, clip);
     PpoValueLoss of_value = ppo_value_loss(value, static_cast<double>(p.value[s]), static_cast<double>(p.target[s]),
                                            clip, p.step.clip_value);
     h.loss = policy.loss + value_weight * of_value.loss - entropy_weight * now.entropy;
     h.by_value = value_weight * of_value.gradient;
-    for (size_t k = 0; k < n; k++) {
-        if (p.shape.actor.discrete) {
-            h.by_actor.push_back(ppo_categorical_gradient(prob.data(), log_prob.data(), now.entropy, chosen,
-                                                          static_cast<int>(k), policy.gradient, -entropy_weight));
-        } else {
-            PpoGaussianGradient g =
-                ppo_gaussian_gradient(y[k], log_std[k], action[k], policy.gradient, -entropy_weight);
-            h.by_actor.push_back(g.mean);
-            h.by_log_std.push_back(g.log_std);
-        }
+    for (size_t k = 0; k < p.discrete(); k++) {
+        for (int i = 0; i < p.shape.actor.choices[k]; i++)
+            h.by_actor.push_back(ppo_categorical_gradient(prob.data() + first[k], log_prob.data() + first[k],
+                                                          entropy[k], static_cast<int32_t>(words[k]), i,
+                                                          policy.gradient, -entropy_weight));
+    }
+    for (size_t k = 0; k < action.size(); k++) {
+        PpoGaussianGradient g =
+            ppo_gaussian_gradient(y[first.back() + k], log_std[k], action[k], policy.gradient, -entropy_weight);
+        h.by_actor.push_back(g.mean);
+        h.by_log_std.push_back(g.log_std);
     }
     return h;
 }
@@ -274,8 +282,9 @@ Problem make_problem(const Case &c, std::mt19937_64 *random, size_t count) {
     std::normal_distribution<float> normal;
     auto draw = [&] { return normal(*random); };
     p.sim.obs = 5;
-    p.sim.discrete = c.discrete ? 4 : 0;
-    p.sim.continuous = c.discrete ? 0 : 3;
+    for (size_t k = 0; k < c.choices.size(); k++)
+        p.sim.choices[k] = c.choices[k], p.sim.discrete += c.choices[k];
+    p.sim.continuous = c.continuous;
     EXPECT_EQ(ppo_shape(&p.shape, &p.sim, c.hidden.data(), static_cast<int>(c.hidden.size()), c.recurrent, c.activation,
                         c.shared),
               STATUS_OK);
@@ -306,18 +315,19 @@ Problem make_problem(const Case &c, std::mt19937_64 *random, size_t count) {
             p.obs.push_back(static_cast<float>(x));
         const Doubles &y = now.actor.head.y;
         PpoLikelihood likelihood = {0, 0};
-        for (size_t k = 0; k < p.actions(); k++) {
-            float action = static_cast<float>(y[k]) + draw();
-            p.action.push_back(c.discrete ? static_cast<uint32_t>((*random)() % y.size())
-                                          : sim_bits_from_float(action));
-            if (c.discrete) continue;
-            double log_std = params[at(p.shape.actor_params + p.shape.critic_params) + k];
-            likelihood = ppo_gaussian_add(likelihood, y[k], log_std, static_cast<double>(action));
+        size_t from = 0;
+        for (int choices : c.choices) {
+            Doubles prob(at(choices)), log_prob(at(choices));
+            ppo_categorical(y.data() + from, choices, prob.data(), log_prob.data());
+            p.action.push_back(static_cast<uint32_t>((*random)() % at(choices)));
+            likelihood.log_prob += log_prob[p.action.back()];
+            from += at(choices);
         }
-        Doubles prob(y.size()), log_prob(y.size());
-        if (c.discrete) {
-            ppo_categorical(y.data(), static_cast<int>(y.size()), prob.data(), log_prob.data());
-            likelihood.log_prob = log_prob[p.action.back()];
+        for (size_t k = 0; k < at(c.continuous); k++) {
+            float action = static_cast<float>(y[from + k]) + draw();
+            p.action.push_back(sim_bits_from_float(action));
+            double log_std = params[at(p.shape.actor_params + p.shape.critic_params) + k];
+            likelihood = ppo_gaussian_add(likelihood, y[from + k], log_std, static_cast<double>(action));
         }
         p.log_prob.push_back(static_cast<float>(likelihood.log_prob) + c.apart * draw());
         p.value.push_back(static_cast<float>(now.critic.head.y[0]) + c.apart * draw());
@@ -330,15 +340,21 @@ Problem make_problem(const Case &c, std::mt19937_64 *random, size_t count) {
 std::vector<Case> cases() {
     const std::vector<int32_t> wide = {20, 37}, mixed = {7, 70}, none = {};
     std::vector<Case> all;
-    for (bool discrete : {true, false}) {
+    struct Kind {
+        const char *name;
+        std::vector<int> choices;
+        int continuous;
+    };
+    for (const Kind &kind : std::vector<Kind>{
+             {"categorical", {4}, 0}, {"Gaussian", {}, 3}, {"categoricals", {3, 2, 4}, 0}, {"mixed", {2, 3}, 2}}) {
         for (bool shared : {true, false}) {
             for (PolicyActivation activation : {POLICY_TANH, POLICY_RELU}) {
-                std::string name = std::string(discrete ? "categorical" : "Gaussian") +
-                                   (shared ? ", shared" : ", separate") + (activation ? ", relu" : ", tanh");
+                std::string name =
+                    std::string(kind.name) + (shared ? ", shared" : ", separate") + (activation ? ", relu" : ", tanh");
                 auto add = [&](const char *what, const std::vector<int32_t> &hidden, float entropy, float value,
                                bool policy, bool clip_value, float apart) {
-                    all.push_back({name + ": " + what, discrete, shared, activation, hidden, entropy, value, policy,
-                                   clip_value, apart});
+                    all.push_back({name + ": " + what, kind.choices, kind.continuous, shared, activation, hidden,
+                                   entropy, value, policy, clip_value, apart});
                 };
                 add("policy, no clip", wide, 0.0f, 0.0f, true, false, 0.01f);
                 add("policy, clip", wide, 0.0f, 0.0f, true, false, 0.5f);

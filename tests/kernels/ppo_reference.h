@@ -61,8 +61,9 @@ struct RefPpoEnv {
 struct RefPpoSample {
     std::vector<float> obs; // as the simulator gives it
     std::vector<float> continuous;
+    std::vector<int32_t> discrete;
     std::vector<float> memory; // before the step
-    int32_t discrete = 0, ended = 0;
+    int32_t ended = 0;
     float log_prob = 0, value = 0, reward = 0, final_value = 0, discounted = 0, advantage = 0, target = 0;
 };
 
@@ -210,30 +211,33 @@ class RefPpo {
         RefPpoSample s;
         RefPpoEnv &e = envs_[index_of(env)];
         const PolicyShape &actor = spec_.policy.actor;
-        int32_t count = actor.size[actor.layers];
         s.obs = e.obs;
         s.memory = e.memory;
         s.value = value_of(s.obs, &e.memory);
         if (spec_.policy.is_shared) e.memory = s.memory; // the actor's pass makes the step
         float y[POLICY_OUTPUTS_MAX], prob[POLICY_OUTPUTS_MAX], log_prob[POLICY_OUTPUTS_MAX];
         policy_forward(&actor, params.data(), input(s.obs).data(), e.memory.data(), y);
-        SimWords4 w = ppo_noise(spec_.seed, update, static_cast<uint32_t>(env), t, 0);
-        if (actor.discrete) {
-            ppo_categorical(y, count, prob, log_prob);
-            s.discrete = ppo_categorical_draw(prob, count, sim_uniform_from(w.x0));
-            s.log_prob = log_prob[s.discrete];
-            return s;
+        const float *logits = y;
+        for (int32_t k = 0; k < actor.discrete; logits += actor.choices[k++]) {
+            SimWords4 w = noise(env, update, t, k / 4);
+            uint32_t words[4] = {w.x0, w.x1, w.x2, w.x3};
+            ppo_categorical(logits, actor.choices[k], prob, log_prob);
+            s.discrete.push_back(ppo_categorical_draw(prob, actor.choices[k], sim_uniform_from(words[k % 4])));
+            s.log_prob = s.log_prob + log_prob[s.discrete.back()];
         }
-        EXPECT_LE(count, 4);
-        SimNormal4 n = sim_normal4_from(w);
-        float normal[4] = {n.x0, n.x1, n.x2, n.x3};
-        PpoLikelihood now = {0, 0};
-        for (int32_t k = 0; k < count; k++) {
-            s.continuous.push_back(ppo_gaussian_draw(y[k], log_std()[k], normal[k]));
-            now = ppo_gaussian_add(now, y[k], log_std()[k], s.continuous.back());
+        PpoLikelihood now = {s.log_prob, 0};
+        for (int32_t k = 0; k < actor.continuous; k++) {
+            SimNormal4 n = sim_normal4_from(noise(env, update, t, (actor.discrete + 3) / 4 + k / 4));
+            float normal[4] = {n.x0, n.x1, n.x2, n.x3};
+            s.continuous.push_back(ppo_gaussian_draw(logits[k], log_std()[k], normal[k % 4]));
+            now = ppo_gaussian_add(now, logits[k], log_std()[k], s.continuous.back());
         }
         s.log_prob = now.log_prob;
         return s;
+    }
+
+    SimWords4 noise(int32_t env, uint32_t update, uint32_t t, int32_t block) const {
+        return ppo_noise(spec_.seed, update, static_cast<uint32_t>(env), t, static_cast<uint32_t>(block));
     }
 
     void step_env(int32_t env, RefPpoSample *s) {
@@ -245,7 +249,7 @@ class RefPpo {
             action[k] = std::fma(clamped + 1.0f, (actor.action_high - actor.action_low) * 0.5f, actor.action_low);
         }
         SimRng rng = rng_of(env, static_cast<uint32_t>(++e.length) << 8);
-        SimStep out = sim_.step(e.state.data(), e.params.data(), &s->discrete, action, &rng);
+        SimStep out = sim_.step(e.state.data(), e.params.data(), s->discrete.data(), action, &rng);
         sim_.observe(e.state.data(), e.params.data(), e.obs.data());
         e.episode_return = e.episode_return + out.reward;
         e.discounted = s->discounted = std::fma(spec_.gamma, e.discounted, out.reward);
@@ -403,27 +407,29 @@ class RefPpo {
 
     void head_deltas(const KernPpoStep &step, const RefPpoSample &s, float advantage, float per_sample, RefLayer *actor,
                      RefLayer *critic, float *log_std_gradient) const {
-        size_t n = actor->y.size();
+        const PolicyShape &shape = spec_.policy.actor;
         float prob[POLICY_OUTPUTS_MAX], log_prob[POLICY_OUTPUTS_MAX];
         PpoLikelihood now = {0, 0};
-        if (s.continuous.empty()) {
-            now.entropy = ppo_categorical(actor->y.data(), static_cast<int>(n), prob, log_prob);
-            now.log_prob = log_prob[s.discrete];
+        const float *y = actor->y.data();
+        for (size_t k = 0; k < s.discrete.size(); y += shape.choices[k++]) {
+            now.entropy = now.entropy + ppo_categorical(y, shape.choices[k], prob, log_prob);
+            now.log_prob = now.log_prob + log_prob[s.discrete[k]];
         }
         for (size_t k = 0; k < s.continuous.size(); k++)
-            now = ppo_gaussian_add(now, actor->y[k], log_std()[k], s.continuous[k]);
+            now = ppo_gaussian_add(now, y[k], log_std()[k], s.continuous[k]);
         PpoPolicyLoss loss = ppo_policy_loss(now.log_prob, s.log_prob, advantage, step.clip);
         float by_log_prob = loss.gradient * per_sample, by_entropy = -step.entropy_weight * per_sample;
-        for (size_t k = 0; k < n; k++) {
-            if (s.continuous.empty()) {
-                actor->delta.push_back(ppo_categorical_gradient(prob, log_prob, now.entropy, s.discrete,
-                                                                static_cast<int>(k), by_log_prob, by_entropy));
-            } else {
-                PpoGaussianGradient g =
-                    ppo_gaussian_gradient(actor->y[k], log_std()[k], s.continuous[k], by_log_prob, by_entropy);
-                actor->delta.push_back(g.mean);
-                log_std_gradient[k] = log_std_gradient[k] + g.log_std;
-            }
+        y = actor->y.data();
+        for (size_t k = 0; k < s.discrete.size(); y += shape.choices[k++]) {
+            float entropy = ppo_categorical(y, shape.choices[k], prob, log_prob);
+            for (int32_t i = 0; i < shape.choices[k]; i++)
+                actor->delta.push_back(
+                    ppo_categorical_gradient(prob, log_prob, entropy, s.discrete[k], i, by_log_prob, by_entropy));
+        }
+        for (size_t k = 0; k < s.continuous.size(); k++) {
+            PpoGaussianGradient g = ppo_gaussian_gradient(y[k], log_std()[k], s.continuous[k], by_log_prob, by_entropy);
+            actor->delta.push_back(g.mean);
+            log_std_gradient[k] = log_std_gradient[k] + g.log_std;
         }
         PpoValueLoss value = ppo_value_loss(critic->y[0], s.value, s.target, step.clip, step.clip_value);
         critic->delta.push_back(value.gradient * (step.value_weight * per_sample));

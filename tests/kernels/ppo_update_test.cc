@@ -92,6 +92,9 @@ std::vector<Setting> settings() {
         {"pendulum", {64}, POLICY_RELU, true, 10, 1, 20, 2, 2, true, false, 16, "mass_kg=0.8:1.2", 5},
         {"position_only_cartpole", {}, POLICY_TANH, false, 20, 2, 30, 5, 2, false, true, 7, nullptr, 7},
         {"mountain_car_continuous", {}, POLICY_TANH, true, 4, 4, 60, 1, 2, true, true, 9, nullptr, 70},
+        // Several actions of both kinds.
+        {"parking", {20}, POLICY_TANH, false, 12, 4, 100, 2, 2, true, true, 25, nullptr},
+        {"parking", {9}, POLICY_TANH, true, 10, 1, 20, 2, 2, true, false, 16, "thrust_mps2=1:3", 18},
     };
 }
 
@@ -177,6 +180,30 @@ TEST(PpoUpdate, LearnsCartPole) {
     }
     ASSERT_GT(episodes, 0.0);
     EXPECT_GE(last / episodes, is_sanitized ? 100.0 : 475.0);
+}
+
+// Gear, brake and throttle at once; a car that stays where it is pays 12 an episode on average.
+TEST(PpoUpdate, LearnsSeveralActionsAtOnce) {
+    Setting s = {"parking", {32}, POLICY_TANH, false, 16, 16, 64, 4, 10, true, true, 0, nullptr};
+    KernPpoSpec spec = make_spec(s, 1);
+    Ppo ppo(CpuWay{2, "auto", 0}, spec);
+    PpoState state(spec);
+    begin(&ppo, spec, &state);
+    const uint32_t updates = is_sanitized ? 30 : 100; // of 1,024 steps
+    double first = 0, last = 0;
+    for (uint32_t update = 0; update < updates; update++) {
+        KernPpoStep step = make_step(s, update);
+        step.clip = 0.2f;
+        step.entropy_weight = 0.0f;
+        step.learning_rate = 0.003f * (1.0f - static_cast<float>(update) / static_cast<float>(updates));
+        KernPpoReport report;
+        ASSERT_STATUS(ppo.update(step, &report));
+        double episodes = static_cast<double>(report.episodes);
+        if (update == 1) first = report.episode_return / episodes;
+        if (report.episodes > 0) last = report.episode_return / episodes;
+    }
+    EXPECT_LT(first, -8.0);
+    EXPECT_GT(last, is_sanitized ? -4.0 : -2.0);
 }
 
 TEST(PpoUpdate, StopsAtTheTargetKl) {

@@ -38,7 +38,7 @@ def is_gcc(compiler):
 
 def simulators(root):
     text = (root / "sim/sim_list.h").read_text()
-    return re.findall(r"^ +X\((\w+), *(\w+), *(\w+)\)", text, re.MULTILINE)
+    return re.findall(r"\bX\((\w+), *(\w+), *(\w+)\)", text)
 
 
 def markers(path):

@@ -35,12 +35,18 @@ template <> struct Documented<PendulumState> {
 
 template <> struct Documented<PositionOnlyCartpoleState> : Documented<CartpoleState> {};
 
+template <> struct Documented<ParkingState> {
+    static std::vector<Range> start() { return {{-2, 2}, {-1, 1}}; }
+    static std::vector<Range> bounds() { return {{-5, 5}, {-20, 20}}; }
+};
+
 template <typename State> struct Golden;
 template <> struct Golden<CartpoleState> { static constexpr uint64_t hash = 0x5ad11efec1ec86fcu; };
 template <> struct Golden<MountainCarState> { static constexpr uint64_t hash = 0x0a9c75abd2155a1du; };
 template <> struct Golden<MountainCarContinuousState> { static constexpr uint64_t hash = 0x7a8e97a2c3b74df6u; };
 template <> struct Golden<AcrobotState> { static constexpr uint64_t hash = 0xb5c89338d91d6058u; };
 template <> struct Golden<PositionOnlyCartpoleState> { static constexpr uint64_t hash = 0x9f347157d9507705u; };
+template <> struct Golden<ParkingState> { static constexpr uint64_t hash = 0x0u; };
 template <> struct Golden<PendulumState> { static constexpr uint64_t hash = 0x78546ec084186bceu; };
 
 // FNV-1a over the bits of floats.
@@ -56,6 +62,7 @@ SimRng episode_rng(uint32_t episode) { return SimRng{1234, 0, 0, episode, 0, SIM
 template <typename State, typename Visit> void random_steps(int steps, Visit visit) {
     using T = Traits<State>;
     const typename T::Params params = T::defaults();
+    const std::vector<int> choices = T::choices();
     State s;
     uint32_t episode = 0;
     int age = 0;
@@ -64,10 +71,13 @@ template <typename State, typename Visit> void random_steps(int steps, Visit vis
         if (age == 0) T::reset(&s, &params, &rng);
         rng.c0 = static_cast<uint32_t>(age + 1) << 8;
         SimWords4 w = sim_philox(static_cast<uint32_t>(i), 0, 0, 0, 77, 0);
-        int32_t discrete =
-            T::discrete ? static_cast<int32_t>(w.x0 % static_cast<uint32_t>(T::discrete + !T::discrete)) : 0;
+        std::vector<int32_t> discrete(1, 0);
+        for (size_t k = 0; k < choices.size(); k++) {
+            discrete.resize(choices.size());
+            discrete[k] = static_cast<int32_t>((w.x0 >> (4 * k)) % static_cast<uint32_t>(choices[k]));
+        }
         float continuous = T::low + 1.2f * (T::high - T::low) * (sim_uniform_from(w.x1) - 0.1f);
-        SimStep out = T::step(&s, &params, &discrete, &continuous, &rng);
+        SimStep out = T::step(&s, &params, discrete.data(), &continuous, &rng);
         float obs[T::obs];
         T::observe(&s, &params, obs);
         visit(s, obs, out);
@@ -78,7 +88,7 @@ template <typename State, typename Visit> void random_steps(int steps, Visit vis
 
 template <typename State> class InvariantsTest : public testing::Test {};
 using States = testing::Types<CartpoleState, MountainCarState, MountainCarContinuousState, AcrobotState, PendulumState,
-                              PositionOnlyCartpoleState>;
+                              PositionOnlyCartpoleState, ParkingState>;
 TYPED_TEST_SUITE(InvariantsTest, States);
 
 TYPED_TEST(InvariantsTest, ResetsFillTheDocumentedRange) {
@@ -149,10 +159,10 @@ TYPED_TEST(InvariantsTest, NanReachesTheObservation) {
         float values[8] = {};
         values[k] = std::nanf("");
         TypeParam s = T::write(values);
-        int32_t discrete = 0;
+        const int32_t discrete[SIM_DISCRETE_MAX] = {};
         float continuous = 0;
         SimRng rng = {};
-        T::step(&s, &params, &discrete, &continuous, &rng);
+        T::step(&s, &params, discrete, &continuous, &rng);
         float obs[T::obs];
         T::observe(&s, &params, obs);
         EXPECT_TRUE(std::any_of(obs, obs + T::obs, [](float x) { return std::isnan(x); })) << "field " << k;
@@ -195,6 +205,30 @@ TEST(PositionOnlyCartpoleTest, IsCartpoleSeenByItsPositions) {
         ASSERT_EQ(seen[1], whole[2]);
     }
     EXPECT_EQ(s.fallen, 1);
+}
+
+TEST(ParkingTest, EveryActionCounts) {
+    const ParkingParams p = Traits<ParkingState>::defaults();
+    auto speed = [&](int32_t gear, int32_t brake, float throttle) {
+        const float start[2] = {0, 1};
+        ParkingState s = Traits<ParkingState>::write(start);
+        const int32_t discrete[2] = {gear, brake};
+        parking_step(&s, &p, discrete, &throttle, nullptr);
+        return s.v_mps;
+    };
+    EXPECT_FLOAT_EQ(speed(2, 0, 1.0f), 1.0f + 0.1f * (2.0f - 0.1f)); // drag
+    EXPECT_FLOAT_EQ(speed(2, 0, 0.5f), 1.0f + 0.1f * (1.0f - 0.1f));
+    EXPECT_FLOAT_EQ(speed(0, 0, 1.0f), 1.0f + 0.1f * (-2.0f - 0.1f));
+    EXPECT_FLOAT_EQ(speed(1, 0, 1.0f), 1.0f - 0.1f * 0.1f);
+    EXPECT_FLOAT_EQ(speed(1, 1, 1.0f), 1.0f - 0.1f * 4.1f);
+    EXPECT_EQ(speed(2, 0, 9.0f), speed(2, 0, 1.0f)) << "clamped";
+    const float fast[2] = {4.9f, 9.0f};
+    ParkingState s = Traits<ParkingState>::write(fast);
+    const int32_t coast[2] = {1, 0};
+    float none = 0;
+    parking_step(&s, &p, coast, &none, nullptr);
+    EXPECT_EQ(s.x_m, p.max_x_m);
+    EXPECT_EQ(s.v_mps, 0.0f);
 }
 
 TEST(MountainCarTest, TheLeftWallStopsTheCar) {

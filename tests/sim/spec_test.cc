@@ -12,7 +12,7 @@ namespace {
 
 TEST(SpecTest, NamesAreUniqueAndFound) {
     std::set<std::string> names;
-    ASSERT_EQ(sim_spec_count(), 6);
+    ASSERT_EQ(sim_spec_count(), 7);
     for (int i = 0; i < sim_spec_count(); i++) {
         const SimSpec *spec = sim_spec_at(i);
         EXPECT_TRUE(names.insert(spec->name).second);
@@ -27,7 +27,14 @@ TEST(SpecTest, SizesAndBoundsFitTogether) {
         const SimSpec *spec = sim_spec_at(i);
         EXPECT_GT(spec->obs, 0);
         EXPECT_GT(spec->time_limit, 0);
-        EXPECT_NE(spec->discrete > 0, spec->continuous > 0) << spec->name;
+        int choices = 0, count = 0;
+        for (; spec->choices[count] > 0; count++)
+            choices += spec->choices[count];
+        EXPECT_EQ(choices, spec->discrete) << spec->name;
+        bool several = count > 1 || (count > 0 && spec->continuous > 0);
+        EXPECT_EQ(sim_spec_has_several_actions(spec), several) << spec->name;
+        EXPECT_EQ(std::string(spec->name) == "parking", several) << spec->name;
+        EXPECT_TRUE(several || (spec->discrete > 0) != (spec->continuous > 0)) << spec->name;
         EXPECT_EQ(spec->continuous > 0, spec->action_low < spec->action_high) << spec->name;
     }
 }

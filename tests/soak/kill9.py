@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "es"))
 from esrun_harness import ESRUN, SEED, SIMULATORS, fixed, rows, tree  # noqa: E402
 
 LONG = {"cartpole": 60, "mountain_car": 120, "mountain_car_continuous": 80, "acrobot": 60, "pendulum": 100,
-        "position_only_cartpole": 60}  # fmt: skip
+        "position_only_cartpole": 60, "parking": 100}  # fmt: skip
 KILLS = int(os.environ.get("KILLS", "100"))
 
 
