@@ -34,7 +34,7 @@ class RefBatch {
         envs[i].terminated = envs[i].truncated = 0;
     }
 
-    void step(size_t i, int32_t discrete, const float *continuous) {
+    void step(size_t i, const int32_t *discrete, const float *continuous) {
         RefEnv &env = envs[i];
         if (spec_.autoreset == KERN_AUTORESET_NEXT_STEP && (env.terminated || env.truncated)) {
             reset(i);
@@ -43,7 +43,7 @@ class RefBatch {
         SimRng rng = random_numbers(i);
         env.length++;
         rng.c0 = static_cast<uint32_t>(env.length) << 8;
-        SimStep out = sim_.step(env.state.data(), env.params.data(), &discrete, continuous, &rng);
+        SimStep out = sim_.step(env.state.data(), env.params.data(), discrete, continuous, &rng);
         sim_.observe(env.state.data(), env.params.data(), env.obs.data());
         env.reward = out.reward;
         env.terminated = out.terminated;
@@ -108,23 +108,30 @@ class Batch {
 };
 
 struct Actions {
+    size_t discrete_count; // of an env
     std::vector<int32_t> discrete;
     std::vector<float> continuous; // beyond the bounds too
 };
 
 Actions random_actions(const SimSpec *sim, size_t envs, std::mt19937_64 *random) {
-    Actions a = {std::vector<int32_t>(envs), std::vector<float>(envs)};
+    size_t count = 0;
+    while (sim->choices[count] > 0)
+        count++;
+    Actions a = {count, std::vector<int32_t>(envs * count + 1), std::vector<float>(envs)};
     std::uniform_real_distribution<float> uniform(1.5f * sim->action_low, 1.5f * sim->action_high + 1e-6f);
     for (size_t i = 0; i < envs; i++) {
-        if (sim->discrete > 0) a.discrete[i] = static_cast<int32_t>((*random)() % static_cast<unsigned>(sim->discrete));
+        for (size_t k = 0; k < count; k++)
+            a.discrete[i * count + k] = static_cast<int32_t>((*random)() % static_cast<unsigned>(sim->choices[k]));
         if (sim->continuous > 0) a.continuous[i] = uniform(*random);
     }
     return a;
 }
 
 void write_actions(const Batch &batch, const SimSpec *sim, const Actions &a) {
-    for (size_t i = 0; i < a.discrete.size(); i++) {
-        if (sim->discrete > 0) batch.at(batch.view.discrete, i) = a.discrete[i];
+    size_t count = a.discrete_count;
+    for (size_t i = 0; i < a.continuous.size(); i++) {
+        for (size_t k = 0; k < count; k++)
+            batch.at(batch.view.discrete, i, k, count) = a.discrete[i * count + k];
         if (sim->continuous > 0) batch.at(batch.view.continuous, i) = a.continuous[i];
     }
 }
@@ -218,7 +225,7 @@ void run(const KernBatchSpec &spec, const std::vector<CpuWay> &ways, int steps, 
         }
         Actions actions = random_actions(spec.sim.spec, envs, random);
         for (size_t i = 0; i < envs; i++)
-            ref.step(i, actions.discrete[i], &actions.continuous[i]);
+            ref.step(i, &actions.discrete[i * actions.discrete_count], &actions.continuous[i]);
         for (const auto &batch : batches) {
             if (std::count(mask.begin(), mask.end(), 0) != static_cast<std::ptrdiff_t>(envs)) {
                 ASSERT_STATUS(batch->reset(mask.data()));
@@ -306,7 +313,7 @@ TEST_P(BatchTest, PaddingDoesNotMatter) {
                 if (spec.sim.spec->continuous > 0) batch.at(batch.view.continuous, i) = nan;
             }
             for (size_t i = 0; i < 5; i++)
-                ref.step(i, actions.discrete[i], &actions.continuous[i]);
+                ref.step(i, &actions.discrete[i * actions.discrete_count], &actions.continuous[i]);
             ASSERT_STATUS(batch.step());
             for (size_t i = 0; i < 5; i++)
                 ASSERT_TRUE(same_env(batch, ref.envs[i], i, mode == KERN_AUTORESET_SAME_STEP)) << step << " " << i;

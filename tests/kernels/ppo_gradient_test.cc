@@ -349,6 +349,8 @@ std::vector<Case> cases() {
              {"categorical", {4}, 0}, {"Gaussian", {}, 3}, {"categoricals", {3, 2, 4}, 0}, {"mixed", {2, 3}, 2}}) {
         for (bool shared : {true, false}) {
             for (PolicyActivation activation : {POLICY_TANH, POLICY_RELU}) {
+                bool is_one = kind.choices.size() + (kind.continuous > 0) == 1; // else half of the combinations
+                if (!is_one && shared != (activation == POLICY_TANH)) continue;
                 std::string name =
                     std::string(kind.name) + (shared ? ", shared" : ", separate") + (activation ? ", relu" : ", tanh");
                 auto add = [&](const char *what, const std::vector<int32_t> &hidden, float entropy, float value,

@@ -135,6 +135,20 @@ class Learns(PporunTest):
         self.assertLessEqual(done["env_steps"], 100000)
         self.assertGreaterEqual(done["test_return_mean"], 475)
 
+    @unittest.skipIf(harness.SANITIZED, "takes long in a sanitizer's build")
+    def test_with_memory_and_with_several_actions(self):
+        for env, least in [("position_only_cartpole", 450), ("parking", -1.7)]:
+            with self.subTest(env=env):
+                done = self.good(env, "--device=cpu", "--bind=none", "--out", self.path())
+                self.assertEqual("target held", done["outcome"])
+                self.assertGreaterEqual(done["test_return_mean"], least)
+
+    @unittest.skipIf(harness.SANITIZED, "takes long in a sanitizer's build")
+    def test_without_memory(self):
+        done = self.good("position_only_cartpole", "--recurrent=0", "--steps=100000", "--device=cpu", "--bind=none",
+                         "--out", self.path())  # fmt: skip
+        self.assertLess(done["test_return_mean"], 200)
+
 
 if __name__ == "__main__":
     harness.main()

@@ -14,8 +14,8 @@
 
 namespace {
 
-const char *const SIMULATORS[] = {"cartpole", "mountain_car", "mountain_car_continuous",
-                                  "acrobot",  "pendulum",     "position_only_cartpole"};
+const char *const SIMULATORS[] = {
+    "cartpole", "mountain_car", "mountain_car_continuous", "acrobot", "pendulum", "position_only_cartpole", "parking"};
 
 // The settings of a tiny problem, with the simulator's defaults; more are set by the caller.
 PpoConfig settings(const char *env) {

@@ -46,7 +46,7 @@ template <> struct Golden<MountainCarState> { static constexpr uint64_t hash = 0
 template <> struct Golden<MountainCarContinuousState> { static constexpr uint64_t hash = 0x7a8e97a2c3b74df6u; };
 template <> struct Golden<AcrobotState> { static constexpr uint64_t hash = 0xb5c89338d91d6058u; };
 template <> struct Golden<PositionOnlyCartpoleState> { static constexpr uint64_t hash = 0x9f347157d9507705u; };
-template <> struct Golden<ParkingState> { static constexpr uint64_t hash = 0x0u; };
+template <> struct Golden<ParkingState> { static constexpr uint64_t hash = 0x38731b0e7a908ad2u; };
 template <> struct Golden<PendulumState> { static constexpr uint64_t hash = 0x78546ec084186bceu; };
 
 // FNV-1a over the bits of floats.
@@ -159,7 +159,7 @@ TYPED_TEST(InvariantsTest, NanReachesTheObservation) {
         float values[8] = {};
         values[k] = std::nanf("");
         TypeParam s = T::write(values);
-        const int32_t discrete[SIM_DISCRETE_MAX] = {};
+        const int32_t discrete[8] = {};
         float continuous = 0;
         SimRng rng = {};
         T::step(&s, &params, discrete, &continuous, &rng);

@@ -68,7 +68,7 @@ template <typename State> void compare_step(const ParityData &data, size_t i, Er
     const size_t fields = data.extent("state", 1);
     const typename T::Params params = T::defaults();
     State s = T::write(data.values<float>("state") + i * fields);
-    int32_t discrete = T::discrete ? data.values<int32_t>("action")[i] : 0;
+    int32_t discrete = !T::choices().empty() ? data.values<int32_t>("action")[i] : 0;
     float continuous = T::continuous ? data.values<float>("action")[i] : 0.0f;
     SimRng rng = {};
     SimStep out = T::step(&s, &params, &discrete, &continuous, &rng);
