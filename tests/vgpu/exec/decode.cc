@@ -445,6 +445,10 @@ std::unique_ptr<Code> decode(Module &module, const ptx::Function &function) {
         end.text = "ret";
         return end;
     }();
+    const uint32_t *cluster = function.required_cluster;
+    if (cluster[0] > 0 && uint64_t{cluster[0]} * cluster[1] * cluster[2] != 1) {
+        throw ptx::Error("PTX line " + std::to_string(function.line) + ": clusters of blocks are not known");
+    }
     auto code = std::make_unique<Code>();
     code->source = &function;
     code->module = &module;
