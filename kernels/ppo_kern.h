@@ -124,6 +124,25 @@ typedef struct PpoTensor {
 
 int ppo_tensor(const PpoShape *shape, int index, PpoTensor *tensor);
 
+// The networks as a list of dense layers: the actor's, its head the last of them, then the critic's.
+typedef struct PpoDense {
+    int32_t in, out;
+    int32_t from;   // the layer whose output is its input; -1: the observation
+    int32_t params; // where its weights begin in the parameter vector; its biases follow them
+    bool is_head;
+    bool adds_delta; // its input's gradient is added to the actor head's: a shared critic's head
+} PpoDense;
+
+enum { PPO_LAYERS_MAX = 2 * POLICY_LAYERS_MAX };
+
+typedef struct PpoNetwork {
+    int32_t layers, actor_head, critic_head;
+    PpoDense layer[PPO_LAYERS_MAX];
+    int32_t backward[PPO_LAYERS_MAX]; // layers in the order in which gradients go through them
+} PpoNetwork;
+
+void ppo_network(const PpoShape *shape, PpoNetwork *network);
+
 // Words of an env in KernPpoState: the simulator's state, its drawn parameters, the episode's number, length, return
 // and discounted return, and the observation.
 int32_t ppo_env_words(const KernPpoSpec *spec);

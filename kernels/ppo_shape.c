@@ -50,6 +50,38 @@ int ppo_tensor(const PpoShape *shape, int index, PpoTensor *tensor) {
     return 1;
 }
 
+static int32_t add_layer(PpoNetwork *network, int32_t in, int32_t out, int32_t from, bool is_head) {
+    int32_t before = network->layers - 1;
+    const PpoDense *last = &network->layer[before < 0 ? 0 : before];
+    int32_t params = before < 0 ? 0 : last->params + (last->in + 1) * last->out;
+    network->layer[network->layers] =
+        (PpoDense){.in = in, .out = out, .from = from, .params = params, .is_head = is_head};
+    return network->layers++;
+}
+
+void ppo_network(const PpoShape *shape, PpoNetwork *network) {
+    const PolicyShape *actor = &shape->actor;
+    memset(network, 0, sizeof *network);
+    int32_t last = -1; // hidden layer
+    for (int layer = 0; layer + 1 < actor->layers; layer++)
+        last = add_layer(network, actor->size[layer], actor->size[layer + 1], last, false);
+    int32_t in = actor->size[actor->layers - 1];
+    network->actor_head = add_layer(network, in, actor->size[actor->layers], last, true);
+    if (!shape->is_shared) {
+        last = -1;
+        for (int layer = 0; layer + 1 < actor->layers; layer++)
+            last = add_layer(network, actor->size[layer], actor->size[layer + 1], last, false);
+    }
+    network->critic_head = add_layer(network, in, 1, last, true);
+    network->layer[network->critic_head].adds_delta = shape->is_shared;
+    int count = 0;
+    network->backward[count++] = network->actor_head;
+    network->backward[count++] = network->critic_head;
+    for (int32_t layer = network->layers - 1; layer >= 0; layer--) {
+        if (!network->layer[layer].is_head) network->backward[count++] = layer;
+    }
+}
+
 // Orthonormal rows or columns of `a`, [in][out], whichever are fewer, by modified Gram-Schmidt, twice, with sums in
 // double. It is the Q of a QR decomposition whose R has a positive diagonal, without a second matrix.
 static void orthogonalize(float *a, int32_t in, int32_t out, double gain) {

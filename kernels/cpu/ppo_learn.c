@@ -15,10 +15,10 @@
 
 // A narrow layer: 16 partial sums over the inputs, folded (kernels/policy.h).
 static void forward_narrow(const PpoLayer *layer, const float *weights, const float *input, float *output, int rows) {
-    const float *biases = weights + layer->out * layer->in_pad;
+    const float *biases = weights + layer->dense.out * layer->in_pad;
     int in_pad = layer->in_pad;
     for (int r = 0; r < rows; r++) {
-        for (int o = 0; o < layer->out; o++) {
+        for (int o = 0; o < layer->dense.out; o++) {
             Wide partial[16 / WIDE] = {{0}};
             for (int i = 0; i < in_pad; i += 16) {
                 for (int k = 0; k < 16 / WIDE; k++) {
@@ -44,22 +44,22 @@ static void forward_layer(const PpoLayer *layer, const float *packed, const floa
                      .a_row = layer->in_pad,
                      .a_depth = 1,
                      .b = weights,
-                     .start = weights + layer->in * layer->out_pad},
-             rows, layer->out_pad, layer->in);
+                     .start = weights + layer->dense.in * layer->out_pad},
+             rows, layer->out_pad, layer->dense.in);
     }
-    if (layer->is_head) return;
+    if (layer->dense.is_head) return;
     dense_activate(output, rows * layer->out_pad, activation);
     // 0 x infinity would leave NaN in the padding, which the next layer reads.
-    for (int r = 0; layer->out < layer->out_pad && r < rows; r++) {
-        for (int o = layer->out; o < layer->out_pad; o++)
+    for (int r = 0; layer->dense.out < layer->out_pad && r < rows; r++) {
+        for (int o = layer->dense.out; o < layer->out_pad; o++)
             output[r * layer->out_pad + o] = 0.0f;
     }
 }
 
 static void forward(const PpoNet *net, const float *packed, const PpoScratch *scratch, int rows) {
-    for (int32_t i = 0; i < net->layers; i++) {
+    for (int32_t i = 0; i < net->network.layers; i++) {
         const PpoLayer *layer = &net->layer[i];
-        const float *input = layer->from < 0 ? scratch->input : scratch->output[layer->from];
+        const float *input = layer->dense.from < 0 ? scratch->input : scratch->output[layer->dense.from];
         forward_layer(layer, packed, input, scratch->output[i], rows, net->shape.actor.activation);
     }
     wide_end();
@@ -72,9 +72,9 @@ static void policy_row(const PpoPart *part, const PpoScratch *scratch, int r, fl
                        PpoLosses *losses) {
     const PpoNet *net = part->net;
     uint32_t at = part->index[r];
-    const float *y = scratch->output[net->actor_head] + r * 16;
-    float *delta = scratch->delta[net->actor_head] + r * 16;
-    float advantage = (part->samples->advantage[at] - part->advantage_mean) * part->advantage_scale;
+    const float *y = scratch->output[net->network.actor_head] + r * 16;
+    float *delta = scratch->delta[net->network.actor_head] + r * 16;
+    float advantage = (part->samples->advantage[at] - part->advantages.mean) * part->advantages.scale;
     float by_entropy = -part->step->entropy_weight * part->per_sample;
     float prob[POLICY_OUTPUTS_MAX], log_prob[POLICY_OUTPUTS_MAX];
     const uint32_t *words = part->samples->action + (int64_t)at * (net->shape.actor.discrete ? 1 : net->actions);
@@ -108,10 +108,11 @@ static void policy_row(const PpoPart *part, const PpoScratch *scratch, int r, fl
 static void value_row(const PpoPart *part, const PpoScratch *scratch, int r, PpoLosses *losses) {
     const PpoSamples *samples = part->samples;
     uint32_t at = part->index[r];
-    float value = scratch->output[part->net->critic_head][r * 16];
+    float value = scratch->output[part->net->network.critic_head][r * 16];
     PpoValueLoss loss =
         ppo_value_loss(value, samples->value[at], samples->target[at], part->step->clip, part->step->clip_value);
-    scratch->delta[part->net->critic_head][r * 16] = loss.gradient * (part->step->value_weight * part->per_sample);
+    scratch->delta[part->net->network.critic_head][r * 16] =
+        loss.gradient * (part->step->value_weight * part->per_sample);
     losses->value += (double)loss.loss;
 }
 
@@ -133,7 +134,7 @@ static void backward_activation(const float *restrict output, float *restrict de
 
 // Adds `rows` samples to a layer's gradient.
 static void weight_gradient(const PpoLayer *layer, const float *input, const float *delta, float *gradient, int rows) {
-    float *biases = gradient + (layer->is_narrow ? layer->out * layer->in_pad : layer->in * layer->out_pad);
+    float *biases = gradient + (layer->is_narrow ? layer->dense.out * layer->in_pad : layer->dense.in * layer->out_pad);
     if (layer->is_narrow) {
         gemm(&(Gemm){.c = gradient,
                      .c_stride = layer->in_pad,
@@ -142,7 +143,7 @@ static void weight_gradient(const PpoLayer *layer, const float *input, const flo
                      .a_depth = layer->out_pad,
                      .b = input,
                      .b_stride = layer->in_pad},
-             layer->out, layer->in_pad, rows);
+             layer->dense.out, layer->in_pad, rows);
     } else {
         gemm(&(Gemm){.c = gradient,
                      .c_stride = layer->out_pad,
@@ -151,7 +152,7 @@ static void weight_gradient(const PpoLayer *layer, const float *input, const flo
                      .a_depth = layer->in_pad,
                      .b = delta,
                      .b_stride = layer->out_pad},
-             layer->in, layer->out_pad, rows);
+             layer->dense.in, layer->out_pad, rows);
     }
     for (int o = 0; o < layer->out_pad; o += WIDE) {
         Wide sum = wide_load(biases + o);
@@ -169,21 +170,21 @@ static void input_gradient(const PpoLayer *layer, const float *packed, const flo
                  .a_depth = 1,
                  .b = packed + (layer->is_narrow ? layer->weights : layer->transposed),
                  .b_stride = layer->is_narrow ? layer->in_pad : 0,
-                 .start = layer->adds_delta ? NULL : gemm_zeros},
-         rows, layer->in_pad, layer->out);
+                 .start = layer->dense.adds_delta ? NULL : gemm_zeros},
+         rows, layer->in_pad, layer->dense.out);
 }
 
 static void backward(const PpoNet *net, const float *packed, const PpoScratch *scratch, float *gradient, int rows) {
-    for (int32_t i = 0; i < net->layers; i++) {
-        const PpoLayer *layer = &net->layer[net->backward[i]];
-        const float *input = layer->from < 0 ? scratch->input : scratch->output[layer->from];
-        float *delta = scratch->delta[net->backward[i]];
-        if (!layer->is_head) {
-            backward_activation(scratch->output[net->backward[i]], delta, rows * layer->out_pad,
+    for (int32_t i = 0; i < net->network.layers; i++) {
+        const PpoLayer *layer = &net->layer[net->network.backward[i]];
+        const float *input = layer->dense.from < 0 ? scratch->input : scratch->output[layer->dense.from];
+        float *delta = scratch->delta[net->network.backward[i]];
+        if (!layer->dense.is_head) {
+            backward_activation(scratch->output[net->network.backward[i]], delta, rows * layer->out_pad,
                                 net->shape.actor.activation);
         }
         weight_gradient(layer, input, delta, gradient + layer->gradient, rows);
-        if (layer->from >= 0) input_gradient(layer, packed, delta, scratch->delta[layer->from], rows);
+        if (layer->dense.from >= 0) input_gradient(layer, packed, delta, scratch->delta[layer->dense.from], rows);
     }
 }
 
@@ -221,7 +222,9 @@ static void part_gradient(const PpoPart *part, const PpoScratch *scratch, float 
         PpoPart chunk = *part;
         chunk.index += first;
         chunk.count = part->count - first < PPO_CHUNK ? part->count - first : PPO_CHUNK;
-        chunk_gradient(chunk, scratch, first == 0 ? gradient : scratch->chunk, losses);
+        PpoLosses chunk_losses = {0};
+        chunk_gradient(chunk, scratch, first == 0 ? gradient : scratch->chunk, &chunk_losses);
+        *losses = ppo_losses_fold(*losses, chunk_losses);
         for (int32_t i = 0; first > 0 && i < part->net->gradient; i++)
             gradient[i] = gradient[i] + scratch->chunk[i];
     }

@@ -8,17 +8,9 @@ _Alignas(64) const float gemm_zeros[POLICY_WIDTH_MAX] = {0};
 
 static int32_t pad16(int32_t x) { return (x + 15) / 16 * 16; }
 
-static int32_t add_layer(PpoNet *net, int32_t in, int32_t out, int32_t from, bool is_head) {
-    PpoLayer *layer = &net->layer[net->layers];
-    *layer = (PpoLayer){.in = in,
-                        .out = out,
-                        .in_pad = pad16(in),
-                        .out_pad = pad16(out),
-                        .is_narrow = out < POLICY_NARROW,
-                        .is_head = is_head,
-                        .from = from};
-    int32_t before = net->layers - 1;
-    layer->params = before < 0 ? 0 : net->layer[before].params + (net->layer[before].in + 1) * net->layer[before].out;
+static void add_layer(PpoNet *net, PpoLayer *layer, PpoDense dense) {
+    int32_t in = dense.in, out = dense.out;
+    *layer = (PpoLayer){.dense = dense, .in_pad = pad16(in), .out_pad = pad16(out), .is_narrow = out < POLICY_NARROW};
     layer->weights = net->packed;
     layer->gradient = net->gradient;
     if (layer->is_narrow) {
@@ -30,7 +22,6 @@ static int32_t add_layer(PpoNet *net, int32_t in, int32_t out, int32_t from, boo
         net->gradient += (in + 1) * layer->out_pad;
     }
     net->rows += 2 * PPO_ROWS * layer->out_pad;
-    return net->layers++;
 }
 
 void ppo_net_make(PpoNet *net, const PpoShape *shape) {
@@ -39,26 +30,11 @@ void ppo_net_make(PpoNet *net, const PpoShape *shape) {
     net->shape = *shape;
     net->actions = actor->size[actor->layers];
     net->rows = PPO_ROWS * pad16(actor->size[0]);
-    int32_t last = -1; // hidden layer
-    for (int layer = 0; layer + 1 < actor->layers; layer++)
-        last = add_layer(net, actor->size[layer], actor->size[layer + 1], last, false);
-    int32_t in = actor->size[actor->layers - 1];
-    net->actor_head = add_layer(net, in, net->actions, last, true);
-    if (!shape->is_shared) {
-        last = -1;
-        for (int layer = 0; layer + 1 < actor->layers; layer++)
-            last = add_layer(net, actor->size[layer], actor->size[layer + 1], last, false);
-    }
-    net->critic_head = add_layer(net, in, 1, last, true);
-    net->layer[net->critic_head].adds_delta = shape->is_shared;
+    ppo_network(shape, &net->network);
+    for (int32_t i = 0; i < net->network.layers; i++)
+        add_layer(net, &net->layer[i], net->network.layer[i]);
     net->log_std = net->gradient;
     net->gradient = (net->gradient + pad16(shape->log_std_params) + PPO_TILE - 1) / PPO_TILE * PPO_TILE;
-    int count = 0;
-    net->backward[count++] = net->actor_head;
-    net->backward[count++] = net->critic_head;
-    for (int32_t layer = net->layers - 1; layer >= 0; layer--) {
-        if (!net->layer[layer].is_head) net->backward[count++] = layer;
-    }
 }
 
 static void copy_row(float *to, const float *from, int32_t count) { memcpy(to, from, (size_t)count * sizeof *to); }
@@ -73,48 +49,49 @@ static void pack_panels(const float *from, int32_t rows, int32_t cols, int32_t c
 }
 
 static void pack_transposed(const PpoLayer *layer, const float *from, float *to) {
-    for (int32_t col = 0; col < layer->in; col += 64) {
+    for (int32_t col = 0; col < layer->dense.in; col += 64) {
         int32_t width = layer->in_pad - col < 64 ? layer->in_pad - col : 64;
-        for (int32_t o = 0; o < layer->out; o++) {
-            for (int32_t k = 0; k < width && col + k < layer->in; k++)
-                to[col * layer->out + o * width + k] = from[(col + k) * layer->out + o];
+        for (int32_t o = 0; o < layer->dense.out; o++) {
+            for (int32_t k = 0; k < width && col + k < layer->dense.in; k++)
+                to[col * layer->dense.out + o * width + k] = from[(col + k) * layer->dense.out + o];
         }
     }
 }
 
 void ppo_net_pack(const PpoNet *net, const float *params, float *packed) {
-    for (int32_t i = 0; i < net->layers; i++) {
+    for (int32_t i = 0; i < net->network.layers; i++) {
         const PpoLayer *layer = &net->layer[i];
-        const float *from = params + layer->params, *biases = from + layer->in * layer->out;
+        const float *from = params + layer->dense.params, *biases = from + layer->dense.in * layer->dense.out;
         float *to = packed + layer->weights;
         if (layer->is_narrow) {
-            for (int32_t k = 0; k < layer->in; k++) {
-                for (int32_t o = 0; o < layer->out; o++)
-                    to[o * layer->in_pad + k] = from[k * layer->out + o];
+            for (int32_t k = 0; k < layer->dense.in; k++) {
+                for (int32_t o = 0; o < layer->dense.out; o++)
+                    to[o * layer->in_pad + k] = from[k * layer->dense.out + o];
             }
-            copy_row(to + layer->out * layer->in_pad, biases, layer->out);
+            copy_row(to + layer->dense.out * layer->in_pad, biases, layer->dense.out);
         } else {
-            pack_panels(from, layer->in, layer->out, layer->out_pad, to);
-            copy_row(to + layer->in * layer->out_pad, biases, layer->out);
+            pack_panels(from, layer->dense.in, layer->dense.out, layer->out_pad, to);
+            copy_row(to + layer->dense.in * layer->out_pad, biases, layer->dense.out);
             pack_transposed(layer, from, packed + layer->transposed);
         }
     }
 }
 
 void ppo_net_unpack(const PpoNet *net, const float *gradient, float *flat) {
-    for (int32_t i = 0; i < net->layers; i++) {
+    for (int32_t i = 0; i < net->network.layers; i++) {
         const PpoLayer *layer = &net->layer[i];
         const float *from = gradient + layer->gradient;
-        float *to = flat + layer->params;
+        float *to = flat + layer->dense.params;
         if (layer->is_narrow) {
-            for (int32_t k = 0; k < layer->in; k++) {
-                for (int32_t o = 0; o < layer->out; o++)
-                    to[k * layer->out + o] = from[o * layer->in_pad + k];
+            for (int32_t k = 0; k < layer->dense.in; k++) {
+                for (int32_t o = 0; o < layer->dense.out; o++)
+                    to[k * layer->dense.out + o] = from[o * layer->in_pad + k];
             }
-            copy_row(to + layer->in * layer->out, from + layer->out * layer->in_pad, layer->out);
+            copy_row(to + layer->dense.in * layer->dense.out, from + layer->dense.out * layer->in_pad,
+                     layer->dense.out);
         } else {
-            for (int32_t k = 0; k <= layer->in; k++)
-                copy_row(to + k * layer->out, from + k * layer->out_pad, layer->out);
+            for (int32_t k = 0; k <= layer->dense.in; k++)
+                copy_row(to + k * layer->dense.out, from + k * layer->out_pad, layer->dense.out);
         }
     }
     int32_t count = net->shape.log_std_params;
@@ -124,7 +101,7 @@ void ppo_net_unpack(const PpoNet *net, const float *gradient, float *flat) {
 void ppo_net_carve(const PpoNet *net, float *memory, PpoScratch *scratch) {
     scratch->input = memory;
     memory += PPO_ROWS * net->layer[0].in_pad;
-    for (int32_t i = 0; i < net->layers; i++) {
+    for (int32_t i = 0; i < net->network.layers; i++) {
         scratch->output[i] = memory;
         scratch->delta[i] = memory + PPO_ROWS * net->layer[i].out_pad;
         memory += 2 * PPO_ROWS * net->layer[i].out_pad;

@@ -19,33 +19,27 @@ extern "C" {
 #endif
 
 enum {
-    PPO_LAYERS_MAX = 2 * POLICY_LAYERS_MAX,
-    PPO_ROWS = 48,   // samples that go through the layers together. It changes speed, not results
-    PPO_CHUNK = 256, // samples whose weight gradients are one sum (design rule 4)
-    PPO_TILE = 256,  // parameters in one piece of the fold, the norm and Adam
+    PPO_ROWS = 48, // samples that go through the layers together. It changes speed, not results
 };
 
 typedef struct PpoLayer {
-    int32_t in, out, in_pad, out_pad; // padded to multiples of 16
-    bool is_narrow, is_head;
-    bool adds_delta;    // its input's gradient is added to the actor head's: a shared critic's head
-    int32_t from;       // the layer whose output is its input; -1: the observation
-    int32_t params;     // where it begins in the parameter vector,
-    int32_t weights;    // in the packed weights,
+    PpoDense dense;
+    int32_t in_pad, out_pad; // padded to multiples of 16
+    bool is_narrow;
+    int32_t weights;    // where it begins in the packed weights,
     int32_t transposed; // there too, where the layer is wide,
     int32_t gradient;   // and in the packed gradient
 } PpoLayer;
 
 typedef struct PpoNet {
     PpoShape shape;
-    int32_t layers, actor_head, critic_head;
+    PpoNetwork network;
     int32_t actions;  // outputs of the actor's head
     int32_t log_std;  // where it begins in the packed gradient
     int32_t packed;   // floats of the packed weights
     int32_t gradient; // floats of a packed gradient; a multiple of PPO_TILE
     int32_t rows;     // floats of one thread's activations and their gradients
     PpoLayer layer[PPO_LAYERS_MAX];
-    int32_t backward[PPO_LAYERS_MAX]; // layers in the order in which gradients go through them
 } PpoNet;
 
 // A rollout, [env][step] of everything.
@@ -66,11 +60,6 @@ typedef struct PpoScratch {
     float *chunk;                  // [net.gradient]
 } PpoScratch;
 
-// Sums over samples.
-typedef struct PpoLosses {
-    double policy, value, entropy, kl, clipped;
-} PpoLosses;
-
 // One shard's part of a minibatch.
 typedef struct PpoPart {
     const PpoNet *net;
@@ -81,7 +70,7 @@ typedef struct PpoPart {
     const KernPpoStep *step;
     const uint32_t *index; // [count] of samples
     int32_t count;
-    float advantage_mean, advantage_scale;
+    PpoAdvantageScale advantages;
     float per_sample; // 1 / samples of the whole minibatch
 } PpoPart;
 

@@ -76,7 +76,8 @@ static void act_discrete(const Rollout *w) {
     draw_noise(w, 0, 1, &noise);
     for (int r = 0; r < w->rows; r++) {
         float prob[POLICY_OUTPUTS_MAX], log_prob[POLICY_OUTPUTS_MAX] = {0.0f};
-        (void)ppo_categorical(w->scratch->output[ppo->net.actor_head] + r * 16, ppo->net.actions, prob, log_prob);
+        (void)ppo_categorical(w->scratch->output[ppo->net.network.actor_head] + r * 16, ppo->net.actions, prob,
+                              log_prob);
         int32_t action = ppo_categorical_draw(prob, ppo->net.actions, noise.uniform[r]);
         int64_t at = sample_at(w, r, w->step);
         ppo->samples.action[at] = (uint32_t)action;
@@ -95,7 +96,7 @@ static void act_continuous(const Rollout *w) {
     for (int k = 0; k < actions; k++) {
         if (k % 4 == 0) draw_noise(w, (uint32_t)(k / 4), 0, &noise);
         for (int r = 0; r < w->rows; r++) {
-            float mean = w->scratch->output[ppo->net.actor_head][r * 16 + k];
+            float mean = w->scratch->output[ppo->net.network.actor_head][r * 16 + k];
             float action = ppo_gaussian_draw(mean, log_std[k], noise.normal[k % 4][r]);
             likelihood[r] = ppo_gaussian_add(likelihood[r], mean, log_std[k], action);
             ppo->samples.action[sample_at(w, r, w->step) * actions + k] = sim_bits_from_float(action);
@@ -119,7 +120,7 @@ static void value_truncated(const Rollout *w) {
     if (count == 0) return;
     w->kernels->forward(&ppo->net, ppo->packed, w->scratch, count);
     for (int i = 0; i < count; i++)
-        ppo->final_value[sample_at(w, row[i], w->step)] = w->scratch->output[ppo->net.critic_head][i * 16];
+        ppo->final_value[sample_at(w, row[i], w->step)] = w->scratch->output[ppo->net.network.critic_head][i * 16];
 }
 
 // What a step yields. Until the advantages are there, their place holds the discounted returns.
@@ -137,7 +138,7 @@ static void take_rewards(const Rollout *w) {
         ppo->ended[at] = ended;
         ppo->discounted[env] = ended ? 0.0f : discounted;
         if (!ended) continue;
-        CpuPpoEnv *of_env = &ppo->of_env[env];
+        PpoOutcome *of_env = &ppo->of_env[env];
         of_env->episodes++;
         of_env->episode_steps += view->final_length[env];
         of_env->episode_return += (double)view->final_return[env];
@@ -147,20 +148,6 @@ static void take_rewards(const Rollout *w) {
 
 // ---- after the last step -------------------------------------------------------------------------------------------
 
-// Of `count` floats, `stride` apart: the mean first, then the deviations from it.
-static PpoMoments moments_of(const float *x, int count, int stride) {
-    PpoMoments m = {.count = count};
-    double sum = 0.0;
-    for (int i = 0; i < count; i++)
-        sum += (double)x[(int64_t)i * stride];
-    m.mean = sum / count;
-    for (int i = 0; i < count; i++) {
-        double deviation = (double)x[(int64_t)i * stride] - m.mean;
-        m.square += deviation * deviation;
-    }
-    return m;
-}
-
 // Value and target differ by the advantage.
 static void finish_env(const Rollout *w, int row, float last_value) {
     CpuPpo *ppo = w->ppo;
@@ -168,13 +155,13 @@ static void finish_env(const Rollout *w, int row, float last_value) {
     int64_t env = w->first_env + row, first = sample_at(w, row, 0);
     float *advantage = ppo->samples.advantage + first, *target = ppo->samples.target + first;
     for (int k = 0; k < obs; k++)
-        ppo->env_obs[env * obs + k] = moments_of(ppo->samples.obs + first * obs + k, steps, obs);
-    CpuPpoEnv *of_env = &ppo->of_env[env];
-    of_env->discounted = moments_of(advantage, steps, 1);
+        ppo->env_obs[env * obs + k] = ppo_moments_of(ppo->samples.obs + first * obs + k, steps, obs);
+    PpoOutcome *of_env = &ppo->of_env[env];
+    of_env->discounted = ppo_moments_of(advantage, steps, 1);
     ppo_advantages(ppo->reward + first, ppo->samples.value + first, ppo->ended + first, ppo->final_value + first,
-                   last_value, steps, ppo->spec.gamma, ppo->spec.lambda, advantage, target);
-    of_env->target = moments_of(target, steps, 1);
-    of_env->residual = moments_of(advantage, steps, 1);
+                   last_value, steps, 1, ppo->spec.gamma, ppo->spec.lambda, advantage, target);
+    of_env->target = ppo_moments_of(target, steps, 1);
+    of_env->residual = ppo_moments_of(advantage, steps, 1);
 }
 
 static void finish(const Rollout *w) {
@@ -183,7 +170,7 @@ static void finish(const Rollout *w) {
         put_input(w, w->first_env + r, w->batch.view.obs, r);
     w->kernels->forward(&ppo->net, ppo->packed, w->scratch, w->rows);
     for (int r = 0; r < w->rows; r++)
-        finish_env(w, r, w->scratch->output[ppo->net.critic_head][r * 16]);
+        finish_env(w, r, w->scratch->output[ppo->net.network.critic_head][r * 16]);
 }
 
 // Keeps what became infinite first, by step and then env.
@@ -216,7 +203,7 @@ void ISA_CAT(cpu_ppo_rollout_, ISA)(CpuPpo *ppo, int64_t begin, int64_t end, int
         look(&w);
         w.kernels->forward(&ppo->net, ppo->packed, w.scratch, w.rows);
         for (int r = 0; r < w.rows; r++)
-            ppo->samples.value[sample_at(&w, r, w.step)] = w.scratch->output[ppo->net.critic_head][r * 16];
+            ppo->samples.value[sample_at(&w, r, w.step)] = w.scratch->output[ppo->net.network.critic_head][r * 16];
         if (ppo->net.shape.actor.discrete) {
             act_discrete(&w);
         } else {

@@ -351,7 +351,7 @@ std::vector<float> kernel_gradient(Problem *p, const PpoKernels &kernels, PpoLos
     part.step = &p->step;
     part.index = index.data();
     part.count = static_cast<int32_t>(p->count);
-    part.advantage_scale = 1.0f;
+    part.advantages.scale = 1.0f;
     part.per_sample = 1.0f / static_cast<float>(p->count);
     *losses = PpoLosses{};
     kernels.gradient(&part, &scratch, gradient.data, losses);
