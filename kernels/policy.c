@@ -26,37 +26,68 @@ Status policy_shape(PolicyShape *shape, const SimSpec *sim, const int32_t *hidde
     shape->discrete = sim->discrete > 0;
     shape->action_low = sim->action_low;
     shape->action_high = sim->action_high;
-    shape->params = policy_layer_offset(shape, shape->layers);
+    return policy_set_recurrent(shape, 0);
+}
+
+Status policy_set_recurrent(PolicyShape *shape, int32_t units) {
+    if (units < 0 || units > POLICY_WIDTH_MAX) {
+        return host_fail(STATUS_USAGE, "recurrent layer of %d units: 0 to %d", units, POLICY_WIDTH_MAX);
+    }
+    shape->recurrent = units;
+    PolicyLayer layers[POLICY_DENSE_MAX];
+    const PolicyLayer *head = &layers[policy_layers(shape, layers) - 1];
+    shape->params = head->params + (head->in + 1) * head->out;
     return STATUS_OK;
 }
 
+int policy_layers(const PolicyShape *shape, PolicyLayer layers[POLICY_DENSE_MAX]) {
+    int count = 0, hidden = shape->layers - 1;
+    for (int i = 0; i < hidden; i++)
+        layers[count++] = (PolicyLayer){.kind = POLICY_HIDDEN, .in = shape->size[i], .out = shape->size[i + 1]};
+    int32_t in = shape->size[hidden], units = shape->recurrent;
+    if (units > 0) {
+        layers[count++] = (PolicyLayer){.kind = POLICY_GATE, .in = in, .out = units};
+        layers[count++] = (PolicyLayer){.kind = POLICY_CANDIDATE, .in = in, .out = units};
+        in = units;
+    }
+    layers[count++] = (PolicyLayer){.kind = POLICY_HEAD, .in = in, .out = shape->size[shape->layers]};
+    for (int i = 1; i < count; i++)
+        layers[i].params = layers[i - 1].params + (layers[i - 1].in + 1) * layers[i - 1].out;
+    return count;
+}
+
 int32_t policy_layer_offset(const PolicyShape *shape, int layer) {
-    int32_t offset = 0;
-    for (int i = 0; i < layer; i++)
-        offset += (shape->size[i] + 1) * shape->size[i + 1];
-    return offset;
+    PolicyLayer layers[POLICY_DENSE_MAX];
+    return layer < policy_layers(shape, layers) ? layers[layer].params : shape->params;
 }
 
 const char *policy_text(const PolicyShape *shape, const SimSpec *sim, char text[POLICY_TEXT_MAX]) {
     int at = snprintf(text, POLICY_TEXT_MAX, "%s ", sim->name);
     for (int i = 0; i <= shape->layers; i++) {
+        if (i == shape->layers && shape->recurrent > 0) {
+            at += snprintf(text + at, (size_t)(POLICY_TEXT_MAX - at), "-r%d", shape->recurrent);
+        }
         at += snprintf(text + at, (size_t)(POLICY_TEXT_MAX - at), "%s%d", i > 0 ? "-" : "", shape->size[i]);
     }
     snprintf(text + at, (size_t)(POLICY_TEXT_MAX - at), " %s", shape->activation == POLICY_TANH ? "tanh" : "relu");
     return text;
 }
 
+float policy_gate_bias(int32_t unit, int32_t units) { return 2.0f - 6.0f * ((float)unit + 0.5f) / (float)units; }
+
 void policy_init(const PolicyShape *shape, uint64_t seed, float *params) {
-    for (int layer = 0; layer < shape->layers; layer++) {
-        int32_t in = shape->size[layer], out = shape->size[layer + 1];
-        int32_t first = policy_layer_offset(shape, layer), weights = in * out;
-        float deviation = 1.0f / sim_sqrtf((float)in) * (layer + 1 == shape->layers ? 0.01f : 1.0f);
+    PolicyLayer layers[POLICY_DENSE_MAX];
+    int count = policy_layers(shape, layers);
+    for (int layer = 0; layer < count; layer++) {
+        int32_t in = layers[layer].in, out = layers[layer].out, first = layers[layer].params, weights = in * out;
+        float deviation = 1.0f / sim_sqrtf((float)in) * (layers[layer].kind == POLICY_HEAD ? 0.01f : 1.0f);
         for (int32_t i = 0; i < weights; i++) {
             uint32_t at = (uint32_t)(first + i);
             SimWords4 w = sim_philox(at, 0, 0, SIM_RNG_INIT, (uint32_t)seed, (uint32_t)(seed >> 32));
             params[at] = deviation * sim_normal4_from(w).x0;
         }
-        memset(params + first + weights, 0, (size_t)out * sizeof *params);
+        for (int32_t o = 0; o < out; o++)
+            params[first + weights + o] = layers[layer].kind == POLICY_GATE ? policy_gate_bias(o, out) : 0.0f;
     }
 }
 
@@ -78,17 +109,33 @@ static float layer_output(const float *weights, int32_t in, int32_t out, int32_t
     return partial[0] + bias[o];
 }
 
-void policy_forward(const PolicyShape *shape, const float *params, const float *obs, float *outputs) {
-    float buffer[2][POLICY_WIDTH_MAX];
+static void layer_outputs(const PolicyLayer *layer, const PolicyShape *shape, const float *params, const float *x,
+                          float *y) {
+    for (int32_t o = 0; o < layer->out; o++) {
+        float sum = layer_output(params + layer->params, layer->in, layer->out, o, x);
+        y[o] = layer->kind == POLICY_HIDDEN      ? policy_activate(sum, shape->activation)
+               : layer->kind == POLICY_GATE      ? policy_sigmoid(sum)
+               : layer->kind == POLICY_CANDIDATE ? sim_tanhf(sum)
+                                                 : sum;
+    }
+}
+
+void policy_forward(const PolicyShape *shape, const float *params, const float *obs, float *state, float *outputs) {
+    float buffer[2][POLICY_WIDTH_MAX], gate[POLICY_WIDTH_MAX], candidate[POLICY_WIDTH_MAX];
     const float *x = obs;
-    for (int layer = 0; layer < shape->layers; layer++) {
-        int32_t in = shape->size[layer], out = shape->size[layer + 1];
-        int last = layer + 1 == shape->layers;
-        float *y = last ? outputs : buffer[layer % 2];
-        for (int32_t o = 0; o < out; o++) {
-            float sum = layer_output(params + policy_layer_offset(shape, layer), in, out, o, x);
-            y[o] = last ? sum : policy_activate(sum, shape->activation);
-        }
-        x = y;
+    PolicyLayer layers[POLICY_DENSE_MAX];
+    int count = policy_layers(shape, layers);
+    for (int i = 0; i < count; i++) {
+        const PolicyLayer *layer = &layers[i];
+        float *y = layer->kind == POLICY_GATE        ? gate
+                   : layer->kind == POLICY_CANDIDATE ? candidate
+                   : layer->kind == POLICY_HEAD      ? outputs
+                                                     : buffer[i % 2];
+        layer_outputs(layer, shape, params, x, y);
+        if (layer->kind == POLICY_HIDDEN) x = y;
+        if (layer->kind != POLICY_CANDIDATE) continue;
+        for (int32_t o = 0; o < layer->out; o++)
+            state[o] = policy_state(gate[o], candidate[o], state[o]);
+        x = state;
     }
 }

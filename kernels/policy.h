@@ -1,7 +1,8 @@
-// The policy: a multilayer perceptron from normalised observations to an action. Its shape and the order of its
-// arithmetic, for every backend.
+// The policy: a multilayer perceptron from normalised observations to an action, with or without a recurrent layer
+// before its outputs. Its shape and the order of its arithmetic, for every backend.
 //
-// Parameters are one flat vector; layer after layer: weights [in][out], then biases [out].
+// Parameters are one flat vector; layer after layer, as policy_layers() lists them: weights [in][out], then biases
+// [out].
 //
 // Arithmetic (one definition, so that every backend gives the same bits):
 //   wide layer (out >= 16)     one accumulator per output: bias, then fmaf(weight, input, sum), inputs ascending
@@ -9,6 +10,13 @@
 //                              fmaf; then partial k += partial k + 8, + 4, + 2, + 1; then + bias
 // A narrow layer in the wide layer's order would be one chain of dependent operations: 256 cycles for 64 inputs, as
 // long as the whole hidden layer before it.
+//
+// The recurrent layer is a minGRU (Feng et al., "Were RNNs all we needed?", 2024) of `recurrent` units over what the
+// last hidden layer gives, x (without hidden layers: the observation). Its two dense layers do not see the state, so
+// that only the last line has to go through time:
+//   gate       z = sigmoid(W_z x + b_z), with sigmoid(y) = fmaf(1/2, tanh(y / 2), 1/2)
+//   candidate  c = tanh(W_c x + b_c)
+//   state      h = fmaf(z, c - h, h), 0 at the start of every episode; it is the input of the outputs' layer
 //
 // Outputs: discrete, the index of the largest (the first of equals); continuous, y is brought into [-1, 1] as `squash`
 // says, and that to the bounds: low + (high - low) (squashed y + 1) / 2.
@@ -28,6 +36,7 @@ extern "C" {
 
 enum {
     POLICY_LAYERS_MAX = 9, // hidden layers + 1
+    POLICY_DENSE_MAX = POLICY_LAYERS_MAX + 2,
     POLICY_WIDTH_MAX = 1024,
     POLICY_OBS_MAX = 512,
     POLICY_OUTPUTS_MAX = 16,
@@ -44,6 +53,7 @@ typedef enum PolicySquash { POLICY_SQUASH_TANH, POLICY_SQUASH_CLAMP } PolicySqua
 typedef struct PolicyShape {
     int32_t layers;                      // hidden layers + 1
     int32_t size[POLICY_LAYERS_MAX + 1]; // [layers + 1] observation, hidden layers, outputs
+    int32_t recurrent;                   // units of the recurrent layer; 0: there is none
     PolicyActivation activation;
     int32_t discrete; // 1: argmax over the outputs, 0: continuous actions
     float action_low, action_high;
@@ -51,23 +61,50 @@ typedef struct PolicyShape {
     int32_t params; // floats in the parameter vector
 } PolicyShape;
 
-// The shape for a simulator; hidden: [hidden_count] widths.
+// The shape for a simulator, without a recurrent layer; hidden: [hidden_count] widths.
 Status policy_shape(PolicyShape *shape, const SimSpec *sim, const int32_t *hidden, int hidden_count,
                     PolicyActivation activation) HOST_MUST_CHECK;
 
-// Where a layer's weights begin in the parameter vector; its biases follow them.
+// Gives the shape a recurrent layer of `units`; 0: none.
+Status policy_set_recurrent(PolicyShape *shape, int32_t units) HOST_MUST_CHECK;
+
+// The dense layers in the order of the parameters: hidden ones, gate and candidate of the recurrent layer, outputs.
+typedef enum PolicyLayerKind {
+    POLICY_HIDDEN,
+    POLICY_GATE,
+    POLICY_CANDIDATE,
+    POLICY_HEAD,
+    POLICY_STATE // what gate and candidate make; not a dense layer
+} PolicyLayerKind;
+
+typedef struct PolicyLayer {
+    PolicyLayerKind kind;
+    int32_t in, out;
+    int32_t params; // where its weights begin in the parameter vector; its biases follow them
+} PolicyLayer;
+
+// Fills in `layers`; returns how many there are.
+int policy_layers(const PolicyShape *shape, PolicyLayer layers[POLICY_DENSE_MAX]);
+
+// Where a layer's weights begin in the parameter vector.
 int32_t policy_layer_offset(const PolicyShape *shape, int layer);
 
-// "cartpole 4-16-2 tanh": the simulator and the shape, for a checkpoint. Returns `text`.
+// "cartpole 4-16-2 tanh", "cartpole 4-16-r8-2 tanh" with 8 recurrent units: the simulator and the shape, for a
+// checkpoint. Returns `text`.
 enum { POLICY_TEXT_MAX = 160 };
 const char *policy_text(const PolicyShape *shape, const SimSpec *sim, char text[POLICY_TEXT_MAX]);
 
-// Initial parameters: weights normal with standard deviation 1 / sqrt(in), times 0.01 in the last layer; biases 0.
-// Drawn from the INIT counters of `seed`. params: [shape->params]
+// Initial parameters: weights normal with standard deviation 1 / sqrt(in), times 0.01 in the last layer; biases 0, but
+// for policy_gate_bias(). Drawn from the INIT counters of `seed`. params: [shape->params]
 void policy_init(const PolicyShape *shape, uint64_t seed, float *params);
 
-// The forward pass in plain C, the reference for every backend: obs [size[0]] as normalised, outputs [size[layers]].
-void policy_forward(const PolicyShape *shape, const float *params, const float *obs, float *outputs);
+// The bias that unit `unit` of `units` of a gate starts with, evenly from 2 down to -4, so that the units forget
+// within a step (z = 0.88) to tens of steps (0.02).
+float policy_gate_bias(int32_t unit, int32_t units);
+
+// The forward pass in plain C, the reference for every backend: obs [size[0]] as normalised, state [recurrent], which
+// takes a step (NULL where there is none), outputs [size[layers]].
+void policy_forward(const PolicyShape *shape, const float *params, const float *obs, float *state, float *outputs);
 
 #ifdef __cplusplus
 }

@@ -14,6 +14,11 @@ SIM_FN float policy_activate(float x, PolicyActivation activation) {
     return activation == POLICY_TANH ? sim_tanhf(x) : (x < 0.0f ? 0.0f : x);
 }
 
+SIM_FN float policy_sigmoid(float x) { return sim_fmaf(0.5f, sim_tanhf(0.5f * x), 0.5f); }
+
+// The recurrent layer's next state.
+SIM_FN float policy_state(float gate, float candidate, float state) { return sim_fmaf(gate, candidate - state, state); }
+
 // The index of the largest output, the first of equals. Masks, not selects: a compiler makes branches of those, and
 // which action is best is what a branch predictor cannot know.
 SIM_FN int32_t policy_argmax(const float *outputs, int count) {

@@ -83,6 +83,18 @@ SIM_FN PpoGaussianGradient ppo_gaussian_gradient(real mean, real log_std, real a
     return out;
 }
 
+// ---- the recurrent state -------------------------------------------------------------------------------------------
+
+typedef struct PpoStateGradient {
+    real gate, candidate, before;
+} PpoStateGradient;
+
+// From the loss by the state before + gate (candidate - before), of kernels/policy.h, to the loss by what made it.
+SIM_FN PpoStateGradient ppo_state_gradient(real gate, real candidate, real before, real by_state) {
+    PpoStateGradient out = {by_state * (candidate - before), by_state * gate, by_state * (R(1.0) - gate)};
+    return out;
+}
+
 // ---- losses --------------------------------------------------------------------------------------------------------
 
 typedef struct PpoPolicyLoss {

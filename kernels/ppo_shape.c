@@ -6,80 +6,99 @@
 #include "kernels/ppo_kern.h"
 #include "sim/sim_rng.h"
 
-Status ppo_shape(PpoShape *shape, const SimSpec *sim, const int32_t *hidden, int hidden_count,
+Status ppo_shape(PpoShape *shape, const SimSpec *sim, const int32_t *hidden, int hidden_count, int32_t recurrent,
                  PolicyActivation activation, bool is_shared) {
     memset(shape, 0, sizeof *shape);
     TRY(policy_shape(&shape->actor, sim, hidden, hidden_count, activation));
     PolicyShape *actor = &shape->actor;
+    TRY(policy_set_recurrent(actor, recurrent));
     actor->squash = POLICY_SQUASH_CLAMP;
     shape->is_shared = is_shared;
     shape->actor_params = actor->params;
-    for (int layer = is_shared ? actor->layers - 1 : 0; layer < actor->layers; layer++) {
-        int32_t out = layer + 1 == actor->layers ? 1 : actor->size[layer + 1];
-        shape->critic_params += (actor->size[layer] + 1) * out;
-    }
+    PpoNetwork network;
+    ppo_network(shape, &network);
+    const PpoNode *last = &network.layer[network.critic_head];
+    shape->critic_params = last->params + (last->in + 1) * last->out - actor->params;
     shape->log_std_params = actor->discrete ? 0 : actor->size[actor->layers];
     shape->params = shape->actor_params + shape->critic_params + shape->log_std_params;
     return STATUS_OK;
 }
 
-// Weights and biases take turns; `index` counts both.
-int ppo_tensor(const PpoShape *shape, int index, PpoTensor *tensor) {
-    const PolicyShape *actor = &shape->actor;
-    int32_t offset = 0;
-    for (int network = 0; network < 2; network++) {
-        const char *who = network == 0 ? "actor" : "critic";
-        for (int layer = network == 1 && shape->is_shared ? actor->layers - 1 : 0; layer < actor->layers; layer++) {
-            bool is_head = layer + 1 == actor->layers;
-            int32_t in = actor->size[layer], out = network == 1 && is_head ? 1 : actor->size[layer + 1];
-            char place[24] = "head";
-            if (!is_head) snprintf(place, sizeof place, "layer %d", layer + 1);
-            if (index < 2) {
-                *tensor = index == 0 ? (PpoTensor){.offset = offset, .count = in * out, .in = in, .out = out}
-                                     : (PpoTensor){.offset = offset + in * out, .count = out, .out = out};
-                snprintf(tensor->name, sizeof tensor->name, "%s %s %s", who, place, index == 0 ? "weights" : "biases");
-                return 1;
-            }
-            index -= 2;
-            offset += (in + 1) * out;
-        }
-    }
-    if (index > 0 || shape->log_std_params == 0) return 0;
-    *tensor =
-        (PpoTensor){.name = "log_std", .offset = offset, .count = shape->log_std_params, .out = shape->log_std_params};
-    return 1;
-}
-
-static int32_t add_layer(PpoNetwork *network, int32_t in, int32_t out, int32_t from, bool is_head) {
-    int32_t before = network->layers - 1;
-    const PpoDense *last = &network->layer[before < 0 ? 0 : before];
-    int32_t params = before < 0 ? 0 : last->params + (last->in + 1) * last->out;
-    network->layer[network->layers] =
-        (PpoDense){.in = in, .out = out, .from = from, .params = params, .is_head = is_head};
+static int32_t add_layer(PpoNetwork *network, PpoNode node) {
+    network->layer[network->layers] = node;
     return network->layers++;
 }
 
-void ppo_network(const PpoShape *shape, PpoNetwork *network) {
-    const PolicyShape *actor = &shape->actor;
-    memset(network, 0, sizeof *network);
-    int32_t last = -1; // hidden layer
-    for (int layer = 0; layer + 1 < actor->layers; layer++)
-        last = add_layer(network, actor->size[layer], actor->size[layer + 1], last, false);
-    int32_t in = actor->size[actor->layers - 1];
-    network->actor_head = add_layer(network, in, actor->size[actor->layers], last, true);
-    if (!shape->is_shared) {
-        last = -1;
-        for (int layer = 0; layer + 1 < actor->layers; layer++)
-            last = add_layer(network, actor->size[layer], actor->size[layer + 1], last, false);
+// The actor's layers, or the critic's; of a shared critic the head alone.
+static void add_layers(const PpoShape *shape, bool is_critic, PpoNetwork *network) {
+    PolicyLayer layers[POLICY_DENSE_MAX];
+    int count = policy_layers(&shape->actor, layers);
+    bool is_shared = is_critic && shape->is_shared;
+    int32_t params = is_critic ? shape->actor.params : 0;
+    int32_t last = is_shared ? network->layer[network->actor_head].from : -1; // that others can stand behind
+    for (int i = is_shared ? count - 1 : 0; i < count; i++) {
+        const PolicyLayer *of = &layers[i];
+        PpoNode node = {.kind = of->kind, .in = of->in, .out = of->out, .from = last, .params = params};
+        node.is_critic = is_critic;
+        node.adds_delta = is_shared || of->kind == POLICY_GATE;
+        if (is_critic && of->kind == POLICY_HEAD) node.out = 1;
+        params += (node.in + 1) * node.out;
+        int32_t at = add_layer(network, node);
+        if (of->kind == POLICY_HIDDEN) last = at;
+        if (of->kind == POLICY_HEAD) *(is_critic ? &network->critic_head : &network->actor_head) = at;
+        if (of->kind != POLICY_CANDIDATE) continue;
+        last = add_layer(network, (PpoNode){POLICY_STATE, of->out, of->out, .from = at, .is_critic = is_critic});
+        network->state[network->states++] = last;
     }
-    network->critic_head = add_layer(network, in, 1, last, true);
-    network->layer[network->critic_head].adds_delta = shape->is_shared;
+}
+
+void ppo_network(const PpoShape *shape, PpoNetwork *network) {
+    memset(network, 0, sizeof *network);
+    add_layers(shape, false, network);
+    add_layers(shape, true, network);
     int count = 0;
     network->backward[count++] = network->actor_head;
     network->backward[count++] = network->critic_head;
     for (int32_t layer = network->layers - 1; layer >= 0; layer--) {
-        if (!network->layer[layer].is_head) network->backward[count++] = layer;
+        if (network->layer[layer].kind != POLICY_HEAD) network->backward[count++] = layer;
     }
+}
+
+int32_t ppo_recurrent_state(const PpoShape *shape) { return shape->actor.recurrent * (shape->is_shared ? 1 : 2); }
+
+// `number`: of a hidden layer.
+static void name_tensor(PpoTensor *tensor, const PpoNode *node, int number, const char *part) {
+    char place[24] = "head";
+    if (node->kind == POLICY_HIDDEN) snprintf(place, sizeof place, "layer %d", number);
+    if (node->kind == POLICY_GATE) snprintf(place, sizeof place, "recurrent gate");
+    if (node->kind == POLICY_CANDIDATE) snprintf(place, sizeof place, "recurrent candidate");
+    snprintf(tensor->name, sizeof tensor->name, "%s %s %s", node->is_critic ? "critic" : "actor", place, part);
+}
+
+// Weights and biases take turns; `index` counts both.
+int ppo_tensor(const PpoShape *shape, int index, PpoTensor *tensor) {
+    PpoNetwork network;
+    ppo_network(shape, &network);
+    int dense = 0, number = 0; // of hidden layers, in each network
+    for (int32_t i = 0; i < network.layers; i++) {
+        const PpoNode *node = &network.layer[i];
+        number = node->kind == POLICY_HEAD ? 0 : number + 1;
+        if (node->kind == POLICY_STATE || dense++ != index / 2) continue;
+        int32_t in = node->in, out = node->out, offset = node->params;
+        bool is_bias = index % 2 != 0;
+        *tensor = is_bias ? (PpoTensor){.offset = offset + in * out, .count = out, .out = out}
+                          : (PpoTensor){.offset = offset, .count = in * out, .in = in, .out = out};
+        tensor->kind = node->kind;
+        tensor->is_critic = node->is_critic;
+        name_tensor(tensor, node, number, is_bias ? "biases" : "weights");
+        return 1;
+    }
+    if (index > 2 * dense || shape->log_std_params == 0) return 0;
+    *tensor = (PpoTensor){.name = "log_std",
+                          .offset = shape->actor_params + shape->critic_params,
+                          .count = shape->log_std_params,
+                          .out = shape->log_std_params};
+    return 1;
 }
 
 // Orthonormal rows or columns of `a`, [in][out], whichever are fewer, by modified Gram-Schmidt, twice, with sums in
@@ -109,6 +128,11 @@ static void orthogonalize(float *a, int32_t in, int32_t out, double gain) {
         a[i] = (float)((double)a[i] * gain);
 }
 
+static double initial_gain(const PpoTensor *tensor) {
+    if (tensor->kind == POLICY_HIDDEN) return sqrt(2.0);
+    return tensor->kind == POLICY_HEAD && !tensor->is_critic ? 0.01 : 1.0;
+}
+
 void ppo_init(const PpoShape *shape, uint64_t seed, float log_std, float *params) {
     PpoTensor tensor;
     for (int index = 0; ppo_tensor(shape, index, &tensor); index++) {
@@ -117,19 +141,18 @@ void ppo_init(const PpoShape *shape, uint64_t seed, float log_std, float *params
         for (int32_t i = 0; i < tensor.count; i++) {
             uint32_t c0 = (uint32_t)(tensor.offset + i);
             SimWords4 w = sim_philox(c0, 0, 0, SIM_RNG_INIT, (uint32_t)seed, (uint32_t)(seed >> 32));
-            at[i] = tensor.in > 0 ? sim_normal4_from(w).x0 : is_log_std ? log_std : 0.0f;
+            at[i] = tensor.in > 0                ? sim_normal4_from(w).x0
+                    : is_log_std                 ? log_std
+                    : tensor.kind == POLICY_GATE ? policy_gate_bias(i, tensor.count)
+                                                 : 0.0f;
         }
-        if (tensor.in == 0) continue;
-        bool is_actor = tensor.offset < shape->actor_params;
-        bool is_head = tensor.offset + tensor.count + tensor.out ==
-                       (is_actor ? shape->actor_params : shape->actor_params + shape->critic_params);
-        orthogonalize(at, tensor.in, tensor.out, !is_head ? sqrt(2.0) : is_actor ? 0.01 : 1.0);
+        if (tensor.in > 0) orthogonalize(at, tensor.in, tensor.out, initial_gain(&tensor));
     }
 }
 
 int32_t ppo_env_words(const KernPpoSpec *spec) {
     const SimSpec *sim = spec->sim.spec;
-    return sim->state_words + sim->param_count + 4 + sim->obs;
+    return sim->state_words + sim->param_count + 4 + sim->obs + ppo_recurrent_state(&spec->policy);
 }
 
 void ppo_normalizer(const KernPpoSpec *spec, const KernPpoState *state, KernNormalizer *normalizer) {
@@ -139,6 +162,19 @@ void ppo_normalizer(const KernPpoSpec *spec, const KernPpoState *state, KernNorm
         normalizer->mean[k] = is_known ? (float)state->obs_mean[k] : 0.0f;
         normalizer->scale[k] = (float)(1.0 / sqrt(variance > 1e-6 ? variance : 1e-6));
     }
+}
+
+static Status check_sequences(const KernPpoSpec *spec) {
+    int32_t envs = spec->envs / spec->shards;
+    if (spec->rollout > PPO_SEQUENCE_MAX) {
+        return host_fail(STATUS_USAGE, "a rollout of %d steps: at most %d with a recurrent layer", spec->rollout,
+                         PPO_SEQUENCE_MAX);
+    }
+    if (spec->minibatches < 1 || envs % spec->minibatches != 0) {
+        return host_fail(STATUS_USAGE, "%d minibatches: with a recurrent layer they divide a shard's %d envs",
+                         spec->minibatches, envs);
+    }
+    return STATUS_OK;
 }
 
 Status ppo_check(const KernPpoSpec *spec) {
@@ -155,6 +191,7 @@ Status ppo_check(const KernPpoSpec *spec) {
     if (samples * spec->shards > INT32_MAX) {
         return host_fail(STATUS_USAGE, "%d envs x %d steps: at most %d samples", spec->envs, spec->rollout, INT32_MAX);
     }
+    if (spec->policy.actor.recurrent > 0) return check_sequences(spec);
     if (spec->minibatches < 1 || samples % spec->minibatches != 0) {
         return host_fail(STATUS_USAGE, "%d minibatches: they divide a shard's %lld samples (%d envs x %d steps)",
                          spec->minibatches, (long long)samples, spec->envs / spec->shards, spec->rollout);

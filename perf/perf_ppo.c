@@ -24,7 +24,7 @@ static void open_update(Update *u, KernBackend *backend, int epochs) {
     KernPpoSpec spec = {.seed = 1, .envs = ENVS, .shards = SHARDS, .rollout = STEPS, .minibatches = MINIBATCHES};
     spec.gamma = 0.99f, spec.lambda = 0.95f;
     kern_sim_default(&spec.sim, sim_spec_find("cartpole"));
-    perf_check(ppo_shape(&spec.policy, spec.sim.spec, hidden, 2, POLICY_TANH, false));
+    perf_check(ppo_shape(&spec.policy, spec.sim.spec, hidden, 2, 0, POLICY_TANH, false));
     size_t params = (size_t)spec.policy.params;
     float *vectors = calloc(3 * params, sizeof *vectors);
     KernPpoState state = {.params = vectors, .first = vectors + params, .second = vectors + 2 * params};

@@ -46,7 +46,9 @@ Status ppo_config_simulator_defaults(HostConfig *config, const SimSpec *sim) {
     TRY(kern_simulator_defaults(config, sim, simulator_defaults,
                                 sizeof simulator_defaults / sizeof simulator_defaults[0]));
     int64_t envs = host_config_int(config, "envs"), shards = 1;
-    while (shards < SHARDS_DEFAULT_MAX && envs % (2 * shards) == 0)
+    // Of a shard's envs, recurrent policies need some for each minibatch.
+    int64_t parts = host_config_int(config, "recurrent") > 0 ? host_config_int(config, "minibatches") : 1;
+    while (shards < SHARDS_DEFAULT_MAX && envs % (2 * shards * parts) == 0)
         shards *= 2;
     char text[32];
     snprintf(text, sizeof text, "%lld", (long long)shards);
@@ -56,6 +58,21 @@ Status ppo_config_simulator_defaults(HostConfig *config, const SimSpec *sim) {
 int64_t ppo_config_update_steps(const PpoConfig *config) { return config->envs * config->rollout; }
 
 int64_t ppo_config_updates(const PpoConfig *config) { return config->steps / ppo_config_update_steps(config); }
+
+// What whole rollouts of envs need, which are a recurrent policy's samples.
+static Status check_sequences(const PpoConfig *c) {
+    long long envs = c->envs, shards = c->shards, rollout = c->rollout, minibatches = c->minibatches;
+    if (envs / shards % minibatches != 0) {
+        return host_fail(STATUS_USAGE,
+                         "--minibatches %lld: must divide a shard's %lld envs (--envs %lld / --shards %lld) with "
+                         "--recurrent",
+                         minibatches, envs / shards, envs, shards);
+    }
+    if (rollout > PPO_SEQUENCE_MAX) {
+        return host_fail(STATUS_USAGE, "--rollout %lld: at most %d steps with --recurrent", rollout, PPO_SEQUENCE_MAX);
+    }
+    return STATUS_OK;
+}
 
 static Status check_sizes(const PpoConfig *c) {
     long long envs = c->envs, shards = c->shards, rollout = c->rollout, minibatches = c->minibatches;
@@ -67,6 +84,7 @@ static Status check_sizes(const PpoConfig *c) {
         return host_fail(STATUS_USAGE, "--envs %lld x --rollout %lld: at most %d steps in an update", envs, rollout,
                          INT32_MAX);
     }
+    if (c->recurrent > 0) TRY(check_sequences(c));
     if (envs / shards * rollout % minibatches != 0) {
         return host_fail(STATUS_USAGE,
                          "--minibatches %lld: must divide a shard's %lld steps (--envs %lld / --shards %lld x "
@@ -89,7 +107,7 @@ Status ppo_config_spec(const PpoConfig *config, KernPpoSpec *spec) {
     memset(spec, 0, sizeof *spec);
     TRY(check_sizes(config));
     TRY(kern_sim_of_settings(&spec->sim, config->env, config->time_limit, &config->set, &config->randomize));
-    TRY(ppo_shape(&spec->policy, spec->sim.spec, config->hidden.at, config->hidden.count,
+    TRY(ppo_shape(&spec->policy, spec->sim.spec, config->hidden.at, config->hidden.count, (int32_t)config->recurrent,
                   config->activation == 0 ? POLICY_TANH : POLICY_RELU, config->shared));
     spec->seed = (uint64_t)config->seed;
     spec->envs = (int32_t)config->envs;

@@ -7,12 +7,14 @@
 #include "sim/mountain_car.h"
 #include "sim/mountain_car_continuous.h"
 #include "sim/pendulum.h"
+#include "sim/position_only_cartpole.h"
 
 #define SIM_LIST(X)                                                            \
     X(cartpole, Cartpole, CARTPOLE)                                            \
     X(mountain_car, MountainCar, MOUNTAIN_CAR)                                 \
     X(mountain_car_continuous, MountainCarContinuous, MOUNTAIN_CAR_CONTINUOUS) \
     X(acrobot, Acrobot, ACROBOT)                                               \
-    X(pendulum, Pendulum, PENDULUM)
+    X(pendulum, Pendulum, PENDULUM)                                            \
+    X(position_only_cartpole, PositionOnlyCartpole, POSITION_ONLY_CARTPOLE)
 
 #endif

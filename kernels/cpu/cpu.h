@@ -55,7 +55,8 @@ typedef struct CpuScratch {
     float *noise;     // [params_pad] of one pair
     float *flat;      // [params_pad] one member's parameters
     float *packed;    // [gang][slots_max][packed] the slots' members
-    float *hidden[2]; // [DENSE_SAMPLES_MAX][width_pad] activations, layers alternating
+    float *hidden[3]; // [DENSE_SAMPLES_MAX][width_pad] activations: layers alternating, and candidates
+    float *state;     // [gang][lane][state_pad] recurrent states
 } CpuScratch;
 
 typedef struct CpuEs {
@@ -71,6 +72,9 @@ typedef struct CpuEs {
     int32_t packed;     // floats of one member's packed weights
     int32_t slots_max;  // members that one gang holds at a time
     int32_t width_pad;
+    int32_t state_pad; // 0: no recurrent layer
+    int32_t layers;
+    PolicyLayer layer[POLICY_DENSE_MAX];
     float *params, *first, *second; // [params_pad]
     CpuScratch *scratch;            // [threads]
     CpuRanked *ranked;              // [members], for es_shape

@@ -130,6 +130,14 @@ WIDE_FN Wide wide_tanh(Wide x) {
     SIM_TANH_BODY(Wide, wide_set, wide_fma)
 }
 
+// policy_sigmoid of `count` sums, a multiple of 16.
+WIDE_FN void dense_sigmoid(float *restrict y, int count) {
+    float *aligned = __builtin_assume_aligned(y, 64);
+    for (int i = 0; i < count; i += WIDE)
+        wide_store(aligned + i,
+                   wide_fma(wide_set(0.5f), wide_tanh(wide_set(0.5f) * wide_load(aligned + i)), wide_set(0.5f)));
+}
+
 // count: a multiple of 16.
 WIDE_FN void dense_activate(float *restrict y, int count, PolicyActivation activation) {
     float *aligned = __builtin_assume_aligned(y, 64);

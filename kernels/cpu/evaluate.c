@@ -18,9 +18,9 @@
 #define ISA_CAT_(a, b) a##b
 #define ISA_CAT(a, b)  ISA_CAT_(a, b)
 
-static void pack_weights(const PolicyShape *shape, const float *flat, float *packed) {
-    for (int layer = 0; layer < shape->layers; layer++) {
-        int in = shape->size[layer], out = shape->size[layer + 1];
+static void pack_weights(const CpuEs *es, const float *flat, float *packed) {
+    for (int layer = 0; layer < es->layers; layer++) {
+        int in = es->layer[layer].in, out = es->layer[layer].out;
         const float *bias = flat + in * out;
         if (out >= POLICY_NARROW) {
             int out_pad = cpu_round_up(out, 16);
@@ -48,7 +48,7 @@ static void build_member(Thread *t, Gang *gang, int slot) {
     if (gang->slot[slot].packed == member) return;
     gang->slot[slot].packed = member;
     if (job->sigma == 0.0f) {
-        pack_weights(&es->spec.policy, es->params, packed);
+        pack_weights(es, es->params, packed);
         return;
     }
     if (t->noise_pair != member / 2) {
@@ -61,7 +61,12 @@ static void build_member(Thread *t, Gang *gang, int slot) {
     float sigma = member % 2 == 0 ? job->sigma : -job->sigma;
     for (int i = 0; i < count; i++) // vectorises
         flat[i] = sim_fmaf(sigma, noise[i], params[i]);
-    pack_weights(&es->spec.policy, flat, packed);
+    pack_weights(es, flat, packed);
+}
+
+// The recurrent state of a lane.
+static float *lane_state(const Thread *t, const Gang *gang, int lane) {
+    return t->scratch->state + ((gang - t->gang) * LANES_MAX + lane) * t->es->state_pad;
 }
 
 static void begin_episode(Thread *t, Gang *gang, int slot, int lane) {
@@ -73,6 +78,7 @@ static void begin_episode(Thread *t, Gang *gang, int slot, int lane) {
     gang->lanes->counter3 = job->purpose | job->generation;
     s->next++;
     s->running++;
+    memset(lane_state(t, gang, lane), 0, (size_t)t->es->state_pad * sizeof(float));
     t->sim->start(gang->lanes, lane);
 }
 
@@ -139,52 +145,74 @@ static void regroup(Thread *t, Gang *gang) {
     }
 }
 
+// Activations of a layer's sums [out_pad].
+WIDE_FN void activate(const PolicyLayer *layer, PolicyActivation activation, float *y) {
+    int out_pad = cpu_round_up(layer->out, 16);
+    if (layer->kind == POLICY_GATE) {
+        dense_sigmoid(y, out_pad);
+    } else {
+        dense_activate(y, out_pad, layer->kind == POLICY_CANDIDATE ? POLICY_TANH : activation);
+    }
+    // A narrow layer reads the padding: what an earlier pass left, or 0 x infinity, would be NaN there.
+    for (int i = layer->out; i < out_pad; i++)
+        y[i] = 0.0f;
+}
+
+// A step of a lane's recurrent state.
+WIDE_FN void step_state(const float *restrict gate, const float *restrict candidate, float *restrict state, int count) {
+    const float *z = __builtin_assume_aligned(gate, 64), *c = __builtin_assume_aligned(candidate, 64);
+    float *h = __builtin_assume_aligned(state, 64);
+    for (int i = 0; i < count; i++)
+        h[i] = policy_state(z[i], c[i], h[i]);
+}
+
+// The sums of a layer; returns the floats of its packed weights. The first layer's inputs are `stride` apart: a narrow
+// layer has them gathered.
+WIDE_FN int layer_sums(const Thread *t, const PolicyLayer *layer, DenseGroup *g, int n, int shared, int *stride) {
+    int in = layer->in, out = layer->out, width_pad = t->es->width_pad;
+    if (out >= POLICY_NARROW) {
+        int out_pad = cpu_round_up(out, 16);
+        dense_wide(g, n, shared, in, out_pad, *stride);
+        return (in + 1) * out_pad;
+    }
+    int in_pad = cpu_round_up(in, 16);
+    for (int s = 0; *stride != 1 && s < n; s++) {
+        float *gathered = t->scratch->hidden[1] + s * width_pad;
+        for (int i = 0; i < in_pad; i++)
+            gathered[i] = i < in ? g->x[s][i * *stride] : 0.0f;
+        g->x[s] = gathered;
+    }
+    *stride = 1;
+    dense_narrow(g, n, in_pad, out);
+    return out * in_pad + 16;
+}
+
 WIDE_FN void forward_group(Thread *t, Gang *gang, const Group *group, int n, int shared) {
-    const PolicyShape *shape = &t->es->spec.policy;
-    int width_pad = t->es->width_pad, stride = LANES_MAX;
+    const CpuEs *es = t->es;
+    const PolicyShape *shape = &es->spec.policy;
+    int width_pad = es->width_pad, stride = LANES_MAX;
     DenseGroup g = {0};
     for (int s = 0; s < n; s++) {
         int lane = group->lane[s];
-        g.w[s] = gang->packed + (int64_t)(lane / t->lanes_per_slot) * t->es->packed;
+        g.w[s] = gang->packed + (int64_t)(lane / t->lanes_per_slot) * es->packed;
         g.x[s] = &gang->lanes->input[0][lane];
-        g.y[s] = t->scratch->hidden[0] + s * width_pad;
     }
-    for (int layer = 0; layer < shape->layers; layer++) {
-        int in = shape->size[layer], out = shape->size[layer + 1];
-        float *y = t->scratch->hidden[layer % 2];
+    for (int i = 0; i < es->layers; i++) {
+        const PolicyLayer *layer = &es->layer[i];
+        float *y = t->scratch->hidden[layer->kind == POLICY_CANDIDATE ? 2 : i % 2];
         for (int s = 0; s < n; s++)
             g.y[s] = y + s * width_pad;
-        int part;
-        if (out >= POLICY_NARROW) {
-            int out_pad = cpu_round_up(out, 16);
-            dense_wide(&g, n, shared, in, out_pad, stride);
-            part = (in + 1) * out_pad;
-        } else {
-            int in_pad = cpu_round_up(in, 16);
-            if (layer == 0) { // the only layer whose inputs are not contiguous
-                float *gathered = t->scratch->hidden[1];
-                for (int s = 0; s < n; s++) {
-                    for (int i = 0; i < in_pad; i++) {
-                        gathered[s * width_pad + i] = i < in ? g.x[s][i * stride] : 0.0f;
-                    }
-                    g.x[s] = gathered + s * width_pad;
-                }
-            }
-            dense_narrow(&g, n, in_pad, out);
-            part = out * in_pad + 16;
+        int part = layer_sums(t, layer, &g, n, shared, &stride);
+        for (int s = 0; s < n; s++) {
+            g.w[s] += part;
+            if (layer->kind != POLICY_HEAD) activate(layer, shape->activation, g.y[s]);
+            if (layer->kind == POLICY_HIDDEN) g.x[s] = g.y[s];
+            if (layer->kind != POLICY_CANDIDATE) continue;
+            float *state = lane_state(t, gang, group->lane[s]);
+            step_state(t->scratch->hidden[(i - 1) % 2] + s * width_pad, g.y[s], state, es->state_pad);
+            g.x[s] = state;
         }
-        if (layer + 1 < shape->layers) {
-            int out_pad = cpu_round_up(out, 16);
-            for (int s = 0; s < n; s++) {
-                dense_activate(g.y[s], out_pad, shape->activation);
-                // A narrow layer reads the padding: what an earlier pass left, or 0 x infinity, would be NaN there.
-                for (int i = out; i < out_pad; i++)
-                    g.y[s][i] = 0.0f;
-            }
-        }
-        for (int s = 0; s < n; s++)
-            g.w[s] += part, g.x[s] = g.y[s];
-        stride = 1;
+        if (layer->kind != POLICY_GATE) stride = 1;
     }
     for (int s = 0; s < n; s++)
         gang_act(t, gang, group->lane[s], t->sim->lanes, g.y[s], shape->size[shape->layers], shape->discrete);

@@ -9,7 +9,7 @@
 
 // Bytes of one thread's scratch, in the order that carve_scratch takes them; each part is a multiple of 64.
 typedef struct ScratchSizes {
-    size_t lanes, state, params, vector, packed, hidden;
+    size_t lanes, state, params, vector, packed, hidden, recurrent;
 } ScratchSizes;
 
 static ScratchSizes scratch_sizes(const CpuEs *es) {
@@ -21,6 +21,7 @@ static ScratchSizes scratch_sizes(const CpuEs *es) {
         .vector = (size_t)es->params_pad * 4,
         .packed = (size_t)es->packed * 4,
         .hidden = (size_t)es->width_pad * DENSE_SAMPLES_MAX * 4,
+        .recurrent = CPU_GANGS * LANES_MAX * (size_t)es->state_pad * 4,
     };
     s.state = (s.state + 63) / 64 * 64;
     s.params = (s.params + 63) / 64 * 64;
@@ -29,7 +30,8 @@ static ScratchSizes scratch_sizes(const CpuEs *es) {
 
 static size_t scratch_bytes(const CpuEs *es) {
     ScratchSizes s = scratch_sizes(es);
-    return CPU_GANGS * (s.lanes + s.state + s.params + (size_t)es->slots_max * s.packed) + 2 * s.vector + 2 * s.hidden;
+    return CPU_GANGS * (s.lanes + s.state + s.params + (size_t)es->slots_max * s.packed) + 2 * s.vector + 3 * s.hidden +
+           s.recurrent;
 }
 
 static void *take(unsigned char **at, size_t bytes) {
@@ -51,8 +53,9 @@ static void carve_scratch(const CpuEs *es, unsigned char *at, CpuScratch *scratc
     scratch->noise = take(&at, s.vector);
     scratch->flat = take(&at, s.vector);
     scratch->packed = take(&at, CPU_GANGS * (size_t)es->slots_max * s.packed);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 3; i++)
         scratch->hidden[i] = take(&at, s.hidden);
+    scratch->state = take(&at, s.recurrent);
 }
 
 // Fills in what follows from the spec, without memory.
@@ -67,8 +70,10 @@ static void describe_es(CpuEs *es, CpuBackend *cpu, const KernEsSpec *spec) {
     es->params_pad = cpu_round_up(policy->params, CPU_UPDATE_TILE);
     es->packed = 0;
     es->width_pad = 16;
-    for (int layer = 0; layer < policy->layers; layer++) {
-        int32_t in = policy->size[layer], out = policy->size[layer + 1];
+    es->state_pad = cpu_round_up(policy->recurrent, 16);
+    es->layers = policy_layers(policy, es->layer);
+    for (int layer = 0; layer < es->layers; layer++) {
+        int32_t in = es->layer[layer].in, out = es->layer[layer].out;
         es->packed += out >= POLICY_NARROW ? (in + 1) * cpu_round_up(out, 16) : out * cpu_round_up(in, 16) + 16;
         if (cpu_round_up(in, 16) > es->width_pad) es->width_pad = cpu_round_up(in, 16);
         if (cpu_round_up(out, 16) > es->width_pad) es->width_pad = cpu_round_up(out, 16);

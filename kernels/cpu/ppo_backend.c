@@ -18,6 +18,8 @@
     P(FINAL_OBS, "final observations", lanes *obs, 4)                                                         \
     P(ACTIONS, "actions", lanes *actions, 4)                                                                  \
     P(ENVS, "rewards, flags and episodes", lanes *PPO_ENV_ROWS, 4)                                            \
+    P(RECURRENT, "recurrent states", envs *(size_t)net->state_pad, 4)                                         \
+    P(SAMPLE_RECURRENT, "rollout: first recurrent states", envs *(size_t)net->state_pad, 4)                   \
     P(SAMPLE_OBS, "rollout: observations", samples *obs, 4)                                                   \
     P(SAMPLE_ACTIONS, "rollout: actions", samples *actions, 4)                                                \
     P(SAMPLE_ROWS, "rollout: values, rewards, advantages", samples *PPO_SAMPLE_ROWS, 4)                       \
@@ -86,7 +88,7 @@ static Status describe_ppo(CpuPpo *ppo, KernBackend *backend, const KernPpoSpec 
     ppo->isa = cpu->isa;
     ppo->pool = cpu->pool;
     ppo->sim = cpu_sim_ops(cpu, spec->sim.spec);
-    ppo_net_make(&ppo->net, &spec->policy);
+    ppo_net_make(&ppo->net, &spec->policy, spec->rollout);
     // Pieces of whole blocks: as many rows as fit, but no fewer pieces than threads.
     int32_t lanes = cpu->lanes, rows = (spec->envs + host_pool_threads(cpu->pool) - 1) / host_pool_threads(cpu->pool);
     ppo->piece_blocks = (rows < PPO_ROWS ? cpu_round_up(rows, lanes) : PPO_ROWS) / lanes;
@@ -122,6 +124,7 @@ static void carve_batch(CpuPpo *ppo) {
     view->final_return = (float *)(rows + ROW_FINAL_RETURN * lanes);
     batch->episode = rows + ROW_EPISODE * lanes;
     ppo->discounted = (float *)(rows + ROW_DISCOUNTED * lanes);
+    ppo->state = host_block_at(&ppo->block, &ppo->plan, ITEM_RECURRENT);
     batch->params = host_block_at(&ppo->block, &ppo->plan, ITEM_SIM_PARAMS);
     batch->sim = ppo->spec.sim;
     batch->seed_low = (uint32_t)ppo->spec.seed;
@@ -139,10 +142,11 @@ static void carve_learning(CpuPpo *ppo) {
                                 .log_prob = rows + ROW_LOG_PROB * samples,
                                 .value = rows + ROW_VALUE * samples,
                                 .advantage = rows + ROW_ADVANTAGE * samples,
-                                .target = rows + ROW_TARGET * samples};
+                                .target = rows + ROW_TARGET * samples,
+                                .ended = (int32_t *)(rows + ROW_ENDED * samples),
+                                .state = host_block_at(&ppo->block, &ppo->plan, ITEM_SAMPLE_RECURRENT)};
     ppo->reward = rows + ROW_SAMPLE_REWARD * samples;
     ppo->final_value = rows + ROW_FINAL_VALUE * samples;
-    ppo->ended = (int32_t *)(rows + ROW_ENDED * samples);
     ppo->params = host_block_at(&ppo->block, &ppo->plan, ITEM_PARAMS);
     ppo->first = host_block_at(&ppo->block, &ppo->plan, ITEM_FIRST);
     ppo->second = host_block_at(&ppo->block, &ppo->plan, ITEM_SECOND);
@@ -214,6 +218,13 @@ static void move_env(CpuPpo *ppo, int32_t env, uint32_t *word, bool out) {
     move_word(&ppo->discounted[env], word++, out);
     for (int k = 0; k < sim->obs; k++)
         move_word(view->obs + (block * sim->obs + k) * lanes + lane, word++, out);
+    float *state = ppo->state + (int64_t)env * ppo->net.state_pad;
+    for (int32_t i = 0; i < ppo->net.network.states; i++) {
+        const PpoLayer *layer = &ppo->net.layer[ppo->net.network.state[i]];
+        for (int k = 0; k < layer->node.out; k++)
+            move_word(state + k, word++, out);
+        state += layer->out_pad;
+    }
 }
 
 static void move_vector(float *here, float *there, int32_t count, bool out) {

@@ -23,13 +23,13 @@ typedef struct CpuPpo {
 
     LanesBatch batch;
     float *discounted; // [env] discounted return of the episode under way
+    float *state;      // [env][net.state_pad] recurrent states of the episode under way
     LanesInfinite infinite;
 
     // One rollout, [env][step]
     PpoSamples samples;
     float *reward;       // normalised
     float *final_value;  // of the final observation, where an episode was truncated
-    int32_t *ended;      // 0, PPO_TERMINATED, PPO_TRUNCATED
     PpoMoments *env_obs; // [env][obs]
     PpoOutcome *of_env;  // [env]
     KernNormalizer normalizer;

@@ -15,10 +15,10 @@
 
 // A narrow layer: 16 partial sums over the inputs, folded (kernels/policy.h).
 static void forward_narrow(const PpoLayer *layer, const float *weights, const float *input, float *output, int rows) {
-    const float *biases = weights + layer->dense.out * layer->in_pad;
+    const float *biases = weights + layer->node.out * layer->in_pad;
     int in_pad = layer->in_pad;
     for (int r = 0; r < rows; r++) {
-        for (int o = 0; o < layer->dense.out; o++) {
+        for (int o = 0; o < layer->node.out; o++) {
             Wide partial[16 / WIDE] = {{0}};
             for (int i = 0; i < in_pad; i += 16) {
                 for (int k = 0; k < 16 / WIDE; k++) {
@@ -44,24 +44,65 @@ static void forward_layer(const PpoLayer *layer, const float *packed, const floa
                      .a_row = layer->in_pad,
                      .a_depth = 1,
                      .b = weights,
-                     .start = weights + layer->dense.in * layer->out_pad},
-             rows, layer->out_pad, layer->dense.in);
+                     .start = weights + layer->node.in * layer->out_pad},
+             rows, layer->out_pad, layer->node.in);
     }
-    if (layer->dense.is_head) return;
-    dense_activate(output, rows * layer->out_pad, activation);
+    if (layer->node.kind == POLICY_HEAD) return;
+    if (layer->node.kind == POLICY_GATE) {
+        dense_sigmoid(output, rows * layer->out_pad);
+    } else {
+        dense_activate(output, rows * layer->out_pad, layer->node.kind == POLICY_CANDIDATE ? POLICY_TANH : activation);
+    }
     // 0 x infinity would leave NaN in the padding, which the next layer reads.
-    for (int r = 0; layer->dense.out < layer->out_pad && r < rows; r++) {
-        for (int o = layer->dense.out; o < layer->out_pad; o++)
+    for (int r = 0; layer->node.out < layer->out_pad && r < rows; r++) {
+        for (int o = layer->node.out; o < layer->out_pad; o++)
             output[r * layer->out_pad + o] = 0.0f;
     }
 }
 
-static void forward(const PpoNet *net, const float *packed, const PpoScratch *scratch, int rows) {
+// A step of the recurrent states `before`; count: a multiple of 16.
+static void step_state(const float *restrict gate, const float *restrict candidate, const float *restrict before,
+                       float *restrict state, int count) {
+    const float *z = __builtin_assume_aligned(gate, 64), *c = __builtin_assume_aligned(candidate, 64);
+    const float *b = __builtin_assume_aligned(before, 64);
+    float *h = __builtin_assume_aligned(state, 64);
+    for (int i = 0; i < count; i++) // vectorises x2
+        h[i] = policy_state(z[i], c[i], b[i]);
+}
+
+// ended: of each row, where rows are the steps of one env; NULL where each is another env's.
+static void forward_state(const PpoNet *net, const PpoScratch *scratch, int32_t at, float *before, int rows,
+                          const int32_t *ended) {
+    const float *gate = scratch->output[at - 2], *candidate = scratch->output[at - 1];
+    float *state = scratch->output[at];
+    int width = net->layer[at].out_pad;
+    if (ended == NULL) {
+        step_state(gate, candidate, before, state, rows * width);
+        return;
+    }
+    for (int r = 0; r < rows; r++) {
+        if (r > 0 && ended[r - 1]) memset(before + r * width, 0, (size_t)width * sizeof *before);
+        if (r > 0 && !ended[r - 1]) memcpy(before + r * width, state + (r - 1) * width, (size_t)width * sizeof *before);
+        step_state(gate + r * width, candidate + r * width, before + r * width, state + r * width, width);
+    }
+}
+
+static void forward_rows(const PpoNet *net, const float *packed, const PpoScratch *scratch, int rows,
+                         const int32_t *ended) {
+    float *const *before = scratch->before;
     for (int32_t i = 0; i < net->network.layers; i++) {
         const PpoLayer *layer = &net->layer[i];
-        const float *input = layer->dense.from < 0 ? scratch->input : scratch->output[layer->dense.from];
-        forward_layer(layer, packed, input, scratch->output[i], rows, net->shape.actor.activation);
+        const float *input = layer->node.from < 0 ? scratch->input : scratch->output[layer->node.from];
+        if (layer->node.kind == POLICY_STATE) {
+            forward_state(net, scratch, i, *before++, rows, ended);
+        } else {
+            forward_layer(layer, packed, input, scratch->output[i], rows, net->shape.actor.activation);
+        }
     }
+}
+
+static void forward(const PpoNet *net, const float *packed, const PpoScratch *scratch, int rows) {
+    forward_rows(net, packed, scratch, rows, NULL);
     wide_end();
 }
 
@@ -124,17 +165,54 @@ static void backward_activation(const float *restrict output, float *restrict de
     const float *y = __builtin_assume_aligned(output, 64);
     float *d = __builtin_assume_aligned(delta, 64);
     if (activation == POLICY_TANH) {
-        for (int i = 0; i < count; i++) // vectorises
+        for (int i = 0; i < count; i++) // vectorises x2
             d[i] = d[i] * sim_fmaf(-y[i], y[i], 1.0f);
     } else {
-        for (int i = 0; i < count; i++) // vectorises
+        for (int i = 0; i < count; i++) // vectorises x2
             d[i] = y[i] > 0.0f ? d[i] : 0.0f;
+    }
+}
+
+static void backward_sigmoid(const float *restrict output, float *restrict delta, int count) {
+    const float *y = __builtin_assume_aligned(output, 64);
+    float *d = __builtin_assume_aligned(delta, 64);
+    for (int i = 0; i < count; i++) // vectorises
+        d[i] = d[i] * sim_fmaf(-y[i], y[i], y[i]);
+}
+
+// One step of the states' way back. by_state: what the step's outputs add; by_next: what the next step adds to that,
+// and then what this one adds to the step before.
+static void backward_step(const float *restrict gate, const float *restrict candidate, const float *restrict before,
+                          const float *restrict by_state, float *restrict by_gate, float *restrict by_candidate,
+                          float *restrict by_next, int count) {
+    const float *z = __builtin_assume_aligned(gate, 64), *c = __builtin_assume_aligned(candidate, 64);
+    const float *b = __builtin_assume_aligned(before, 64), *d = __builtin_assume_aligned(by_state, 64);
+    float *by_z = __builtin_assume_aligned(by_gate, 64), *by_c = __builtin_assume_aligned(by_candidate, 64);
+    float *next = __builtin_assume_aligned(by_next, 64);
+    for (int i = 0; i < count; i++) { // vectorises
+        PpoStateGradient g = ppo_state_gradient(z[i], c[i], b[i], d[i] + next[i]);
+        by_z[i] = g.gate;
+        by_c[i] = g.candidate;
+        next[i] = g.before;
+    }
+}
+
+// Back through time: to the loss by the gate's and the candidate's activations.
+static void backward_state(const PpoNet *net, const PpoScratch *scratch, int32_t at, const float *before, int rows,
+                           const int32_t *ended) {
+    _Alignas(64) float by_next[POLICY_WIDTH_MAX] = {0.0f};
+    int width = net->layer[at].out_pad;
+    for (int r = rows - 1; r >= 0; r--) {
+        int i = r * width;
+        if (ended[r]) memset(by_next, 0, sizeof by_next); // the next step's state is another episode's
+        backward_step(scratch->output[at - 2] + i, scratch->output[at - 1] + i, before + i, scratch->delta[at] + i,
+                      scratch->delta[at - 2] + i, scratch->delta[at - 1] + i, by_next, width);
     }
 }
 
 // Adds `rows` samples to a layer's gradient.
 static void weight_gradient(const PpoLayer *layer, const float *input, const float *delta, float *gradient, int rows) {
-    float *biases = gradient + (layer->is_narrow ? layer->dense.out * layer->in_pad : layer->dense.in * layer->out_pad);
+    float *biases = gradient + (layer->is_narrow ? layer->node.out * layer->in_pad : layer->node.in * layer->out_pad);
     if (layer->is_narrow) {
         gemm(&(Gemm){.c = gradient,
                      .c_stride = layer->in_pad,
@@ -143,7 +221,7 @@ static void weight_gradient(const PpoLayer *layer, const float *input, const flo
                      .a_depth = layer->out_pad,
                      .b = input,
                      .b_stride = layer->in_pad},
-             layer->dense.out, layer->in_pad, rows);
+             layer->node.out, layer->in_pad, rows);
     } else {
         gemm(&(Gemm){.c = gradient,
                      .c_stride = layer->out_pad,
@@ -152,7 +230,7 @@ static void weight_gradient(const PpoLayer *layer, const float *input, const flo
                      .a_depth = layer->in_pad,
                      .b = delta,
                      .b_stride = layer->out_pad},
-             layer->dense.in, layer->out_pad, rows);
+             layer->node.in, layer->out_pad, rows);
     }
     for (int o = 0; o < layer->out_pad; o += WIDE) {
         Wide sum = wide_load(biases + o);
@@ -170,21 +248,34 @@ static void input_gradient(const PpoLayer *layer, const float *packed, const flo
                  .a_depth = 1,
                  .b = packed + (layer->is_narrow ? layer->weights : layer->transposed),
                  .b_stride = layer->is_narrow ? layer->in_pad : 0,
-                 .start = layer->dense.adds_delta ? NULL : gemm_zeros},
-         rows, layer->in_pad, layer->dense.out);
+                 .start = layer->node.adds_delta ? NULL : gemm_zeros},
+         rows, layer->in_pad, layer->node.out);
 }
 
-static void backward(const PpoNet *net, const float *packed, const PpoScratch *scratch, float *gradient, int rows) {
+static void backward_layer(const PpoNet *net, const float *packed, const PpoScratch *scratch, int32_t at,
+                           float *gradient, int rows) {
+    const PpoLayer *layer = &net->layer[at];
+    const float *input = layer->node.from < 0 ? scratch->input : scratch->output[layer->node.from];
+    float *delta = scratch->delta[at];
+    if (layer->node.kind == POLICY_GATE) backward_sigmoid(scratch->output[at], delta, rows * layer->out_pad);
+    if (layer->node.kind == POLICY_HIDDEN || layer->node.kind == POLICY_CANDIDATE) {
+        backward_activation(scratch->output[at], delta, rows * layer->out_pad,
+                            layer->node.kind == POLICY_CANDIDATE ? POLICY_TANH : net->shape.actor.activation);
+    }
+    weight_gradient(layer, input, delta, gradient + layer->gradient, rows);
+    if (layer->node.from >= 0) input_gradient(layer, packed, delta, scratch->delta[layer->node.from], rows);
+}
+
+static void backward(const PpoNet *net, const float *packed, const PpoScratch *scratch, float *gradient, int rows,
+                     const int32_t *ended) {
+    int32_t states = net->network.states; // they come last to first
     for (int32_t i = 0; i < net->network.layers; i++) {
-        const PpoLayer *layer = &net->layer[net->network.backward[i]];
-        const float *input = layer->dense.from < 0 ? scratch->input : scratch->output[layer->dense.from];
-        float *delta = scratch->delta[net->network.backward[i]];
-        if (!layer->dense.is_head) {
-            backward_activation(scratch->output[net->network.backward[i]], delta, rows * layer->out_pad,
-                                net->shape.actor.activation);
+        int32_t at = net->network.backward[i];
+        if (net->layer[at].node.kind == POLICY_STATE) {
+            backward_state(net, scratch, at, scratch->before[--states], rows, ended);
+        } else {
+            backward_layer(net, packed, scratch, at, gradient, rows);
         }
-        weight_gradient(layer, input, delta, gradient + layer->gradient, rows);
-        if (layer->dense.from >= 0) input_gradient(layer, packed, delta, scratch->delta[layer->dense.from], rows);
     }
 }
 
@@ -201,27 +292,41 @@ static void gather_inputs(const PpoPart *part, const PpoScratch *scratch, int ro
     }
 }
 
+// The recurrent states of the part's first env before the rollout.
+static void gather_states(const PpoPart *part, const PpoScratch *scratch) {
+    const float *from = part->samples->state + (int64_t)(part->index[0] / (uint32_t)part->steps) * part->net->state_pad;
+    for (int32_t k = 0; k < part->net->network.states; k++) {
+        int32_t width = part->net->layer[part->net->network.state[k]].out_pad;
+        memcpy(scratch->before[k], from + k * width, (size_t)width * sizeof *from);
+    }
+}
+
 // One chunk: its gradient is one sum over its samples in their order, from 0.
 static void chunk_gradient(PpoPart part, const PpoScratch *scratch, float *gradient, PpoLosses *losses) {
-    memset(gradient, 0, (size_t)part.net->gradient * sizeof *gradient);
-    for (int32_t left = part.count; left > 0; left -= PPO_ROWS) {
-        int rows = left < PPO_ROWS ? left : PPO_ROWS;
+    const PpoNet *net = part.net;
+    int block = net->network.states > 0 ? net->chunk : PPO_ROWS;
+    memset(gradient, 0, (size_t)net->gradient * sizeof *gradient);
+    for (int32_t left = part.count; left > 0; left -= block) {
+        int rows = left < block ? left : block;
+        const int32_t *ended = net->network.states > 0 ? part.samples->ended + part.index[0] : NULL;
         gather_inputs(&part, scratch, rows);
-        forward(part.net, part.packed, scratch, rows);
+        if (net->network.states > 0) gather_states(&part, scratch);
+        forward_rows(net, part.packed, scratch, rows, ended);
         for (int r = 0; r < rows; r++)
-            policy_row(&part, scratch, r, gradient + part.net->log_std, losses);
+            policy_row(&part, scratch, r, gradient + net->log_std, losses);
         for (int r = 0; r < rows; r++)
             value_row(&part, scratch, r, losses);
-        backward(part.net, part.packed, scratch, gradient, rows);
+        backward(net, part.packed, scratch, gradient, rows, ended);
         part.index += rows;
     }
 }
 
 static void part_gradient(const PpoPart *part, const PpoScratch *scratch, float *gradient, PpoLosses *losses) {
-    for (int32_t first = 0; first < part->count; first += PPO_CHUNK) {
+    int32_t size = part->net->chunk;
+    for (int32_t first = 0; first < part->count; first += size) {
         PpoPart chunk = *part;
         chunk.index += first;
-        chunk.count = part->count - first < PPO_CHUNK ? part->count - first : PPO_CHUNK;
+        chunk.count = part->count - first < size ? part->count - first : size;
         PpoLosses chunk_losses = {0};
         chunk_gradient(chunk, scratch, first == 0 ? gradient : scratch->chunk, &chunk_losses);
         *losses = ppo_losses_fold(*losses, chunk_losses);

@@ -8,9 +8,8 @@ _Alignas(64) const float gemm_zeros[POLICY_WIDTH_MAX] = {0};
 
 static int32_t pad16(int32_t x) { return (x + 15) / 16 * 16; }
 
-static void add_layer(PpoNet *net, PpoLayer *layer, PpoDense dense) {
-    int32_t in = dense.in, out = dense.out;
-    *layer = (PpoLayer){.dense = dense, .in_pad = pad16(in), .out_pad = pad16(out), .is_narrow = out < POLICY_NARROW};
+static void add_dense(PpoNet *net, PpoLayer *layer) {
+    int32_t in = layer->node.in, out = layer->node.out;
     layer->weights = net->packed;
     layer->gradient = net->gradient;
     if (layer->is_narrow) {
@@ -21,15 +20,28 @@ static void add_layer(PpoNet *net, PpoLayer *layer, PpoDense dense) {
         net->packed = layer->transposed + out * layer->in_pad;
         net->gradient += (in + 1) * layer->out_pad;
     }
-    net->rows += 2 * PPO_ROWS * layer->out_pad;
 }
 
-void ppo_net_make(PpoNet *net, const PpoShape *shape) {
-    const PolicyShape *actor = &shape->actor;
+static void add_layer(PpoNet *net, PpoLayer *layer, PpoNode node) {
+    *layer = (PpoLayer){
+        .node = node, .in_pad = pad16(node.in), .out_pad = pad16(node.out), .is_narrow = node.out < POLICY_NARROW};
+    net->rows += 2 * net->block_rows * layer->out_pad;
+    if (layer->node.kind != POLICY_STATE) {
+        add_dense(net, layer);
+    } else {
+        net->rows += net->block_rows * layer->out_pad;
+        net->state_pad += layer->out_pad;
+    }
+}
+
+void ppo_net_make(PpoNet *net, const PpoShape *shape, int32_t steps) {
+    bool is_recurrent = shape->actor.recurrent > 0;
     memset(net, 0, sizeof *net);
     net->shape = *shape;
-    net->actions = actor->size[actor->layers];
-    net->rows = PPO_ROWS * pad16(actor->size[0]);
+    net->actions = shape->actor.size[shape->actor.layers];
+    net->block_rows = is_recurrent && steps > PPO_ROWS ? steps : PPO_ROWS;
+    net->chunk = is_recurrent ? steps : PPO_CHUNK;
+    net->rows = net->block_rows * pad16(shape->actor.size[0]);
     ppo_network(shape, &net->network);
     for (int32_t i = 0; i < net->network.layers; i++)
         add_layer(net, &net->layer[i], net->network.layer[i]);
@@ -49,11 +61,11 @@ static void pack_panels(const float *from, int32_t rows, int32_t cols, int32_t c
 }
 
 static void pack_transposed(const PpoLayer *layer, const float *from, float *to) {
-    for (int32_t col = 0; col < layer->dense.in; col += 64) {
+    for (int32_t col = 0; col < layer->node.in; col += 64) {
         int32_t width = layer->in_pad - col < 64 ? layer->in_pad - col : 64;
-        for (int32_t o = 0; o < layer->dense.out; o++) {
-            for (int32_t k = 0; k < width && col + k < layer->dense.in; k++)
-                to[col * layer->dense.out + o * width + k] = from[(col + k) * layer->dense.out + o];
+        for (int32_t o = 0; o < layer->node.out; o++) {
+            for (int32_t k = 0; k < width && col + k < layer->node.in; k++)
+                to[col * layer->node.out + o * width + k] = from[(col + k) * layer->node.out + o];
         }
     }
 }
@@ -61,17 +73,18 @@ static void pack_transposed(const PpoLayer *layer, const float *from, float *to)
 void ppo_net_pack(const PpoNet *net, const float *params, float *packed) {
     for (int32_t i = 0; i < net->network.layers; i++) {
         const PpoLayer *layer = &net->layer[i];
-        const float *from = params + layer->dense.params, *biases = from + layer->dense.in * layer->dense.out;
+        if (layer->node.kind == POLICY_STATE) continue;
+        const float *from = params + layer->node.params, *biases = from + layer->node.in * layer->node.out;
         float *to = packed + layer->weights;
         if (layer->is_narrow) {
-            for (int32_t k = 0; k < layer->dense.in; k++) {
-                for (int32_t o = 0; o < layer->dense.out; o++)
-                    to[o * layer->in_pad + k] = from[k * layer->dense.out + o];
+            for (int32_t k = 0; k < layer->node.in; k++) {
+                for (int32_t o = 0; o < layer->node.out; o++)
+                    to[o * layer->in_pad + k] = from[k * layer->node.out + o];
             }
-            copy_row(to + layer->dense.out * layer->in_pad, biases, layer->dense.out);
+            copy_row(to + layer->node.out * layer->in_pad, biases, layer->node.out);
         } else {
-            pack_panels(from, layer->dense.in, layer->dense.out, layer->out_pad, to);
-            copy_row(to + layer->dense.in * layer->out_pad, biases, layer->dense.out);
+            pack_panels(from, layer->node.in, layer->node.out, layer->out_pad, to);
+            copy_row(to + layer->node.in * layer->out_pad, biases, layer->node.out);
             pack_transposed(layer, from, packed + layer->transposed);
         }
     }
@@ -80,18 +93,18 @@ void ppo_net_pack(const PpoNet *net, const float *params, float *packed) {
 void ppo_net_unpack(const PpoNet *net, const float *gradient, float *flat) {
     for (int32_t i = 0; i < net->network.layers; i++) {
         const PpoLayer *layer = &net->layer[i];
+        if (layer->node.kind == POLICY_STATE) continue;
         const float *from = gradient + layer->gradient;
-        float *to = flat + layer->dense.params;
+        float *to = flat + layer->node.params;
         if (layer->is_narrow) {
-            for (int32_t k = 0; k < layer->dense.in; k++) {
-                for (int32_t o = 0; o < layer->dense.out; o++)
-                    to[k * layer->dense.out + o] = from[o * layer->in_pad + k];
+            for (int32_t k = 0; k < layer->node.in; k++) {
+                for (int32_t o = 0; o < layer->node.out; o++)
+                    to[k * layer->node.out + o] = from[o * layer->in_pad + k];
             }
-            copy_row(to + layer->dense.in * layer->dense.out, from + layer->dense.out * layer->in_pad,
-                     layer->dense.out);
+            copy_row(to + layer->node.in * layer->node.out, from + layer->node.out * layer->in_pad, layer->node.out);
         } else {
-            for (int32_t k = 0; k <= layer->dense.in; k++)
-                copy_row(to + k * layer->dense.out, from + k * layer->out_pad, layer->dense.out);
+            for (int32_t k = 0; k <= layer->node.in; k++)
+                copy_row(to + k * layer->node.out, from + k * layer->out_pad, layer->node.out);
         }
     }
     int32_t count = net->shape.log_std_params;
@@ -99,12 +112,17 @@ void ppo_net_unpack(const PpoNet *net, const float *gradient, float *flat) {
 }
 
 void ppo_net_carve(const PpoNet *net, float *memory, PpoScratch *scratch) {
+    int32_t rows = net->block_rows;
     scratch->input = memory;
-    memory += PPO_ROWS * net->layer[0].in_pad;
+    memory += rows * net->layer[0].in_pad;
     for (int32_t i = 0; i < net->network.layers; i++) {
         scratch->output[i] = memory;
-        scratch->delta[i] = memory + PPO_ROWS * net->layer[i].out_pad;
-        memory += 2 * PPO_ROWS * net->layer[i].out_pad;
+        scratch->delta[i] = memory + rows * net->layer[i].out_pad;
+        memory += 2 * rows * net->layer[i].out_pad;
+    }
+    for (int32_t k = 0; k < net->network.states; k++) {
+        scratch->before[k] = memory;
+        memory += rows * net->layer[net->network.state[k]].out_pad;
     }
     scratch->chunk = memory;
 }

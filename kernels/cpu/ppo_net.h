@@ -1,5 +1,5 @@
-// PPO's actor and critic as the CPU computes them: a list of dense layers with packed weights, and one shard's part of
-// a minibatch's gradient. Plain data; nothing outside kernels/cpu and its tests includes this.
+// PPO's actor and critic as the CPU computes them: a list of dense layers with packed weights and of recurrent states,
+// and one shard's part of a minibatch's gradient. Plain data; nothing outside kernels/cpu and its tests includes this.
 //
 // Packed weights of a layer, each part aligned to 64 bytes; padding is 0:
 //   wide (out >= 16)    weights [out_pad / 64][in][64], biases [out_pad], and weights transposed [in_pad / 64][out][64]
@@ -23,7 +23,7 @@ enum {
 };
 
 typedef struct PpoLayer {
-    PpoDense dense;
+    PpoNode node;
     int32_t in_pad, out_pad; // padded to multiples of 16
     bool is_narrow;
     int32_t weights;    // where it begins in the packed weights,
@@ -34,11 +34,14 @@ typedef struct PpoLayer {
 typedef struct PpoNet {
     PpoShape shape;
     PpoNetwork network;
-    int32_t actions;  // outputs of the actor's head
-    int32_t log_std;  // where it begins in the packed gradient
-    int32_t packed;   // floats of the packed weights
-    int32_t gradient; // floats of a packed gradient; a multiple of PPO_TILE
-    int32_t rows;     // floats of one thread's activations and their gradients
+    int32_t state_pad;  // floats of an env's recurrent states: [network.states][out_pad]
+    int32_t block_rows; // samples that go through the layers together at most
+    int32_t chunk;      // samples whose weight gradients are one sum: PPO_CHUNK, or the steps of a sequence
+    int32_t actions;    // outputs of the actor's head
+    int32_t log_std;    // where it begins in the packed gradient
+    int32_t packed;     // floats of the packed weights
+    int32_t gradient;   // floats of a packed gradient; a multiple of PPO_TILE
+    int32_t rows;       // floats of one thread's activations and their gradients
     PpoLayer layer[PPO_LAYERS_MAX];
 } PpoNet;
 
@@ -49,14 +52,17 @@ typedef struct PpoSamples {
     float *log_prob;  // of the action when it was drawn
     float *value;     // of the observation
     float *advantage;
-    float *target; // what the value should be: value + advantage
+    float *target;  // what the value should be: value + advantage
+    int32_t *ended; // 0, PPO_TERMINATED, PPO_TRUNCATED
+    float *state;   // [env][state_pad] recurrent states before the rollout's first step
 } PpoSamples;
 
-// One thread's scratch: activations and their gradients of PPO_ROWS samples. What is padding stays 0.
+// One thread's scratch: activations and their gradients of block_rows samples. What is padding stays 0.
 typedef struct PpoScratch {
-    float *input;                  // [PPO_ROWS][in_pad]
-    float *output[PPO_LAYERS_MAX]; // [PPO_ROWS][out_pad]
-    float *delta[PPO_LAYERS_MAX];  // [PPO_ROWS][out_pad] the loss by a layer's output, then by its sums
+    float *input;                  // [block_rows][in_pad]
+    float *output[PPO_LAYERS_MAX]; // [block_rows][out_pad]
+    float *delta[PPO_LAYERS_MAX];  // [block_rows][out_pad] the loss by a layer's output, then by its sums
+    float *before[2];              // [block_rows][out_pad] each recurrent state one step earlier
     float *chunk;                  // [net.gradient]
 } PpoScratch;
 
@@ -68,13 +74,15 @@ typedef struct PpoPart {
     const PpoSamples *samples;
     const KernNormalizer *normalizer;
     const KernPpoStep *step;
-    const uint32_t *index; // [count] of samples
+    const uint32_t *index; // [count] of samples; with recurrent states, whole rollouts of envs, steps in order
     int32_t count;
+    int32_t steps; // of a rollout
     PpoAdvantageScale advantages;
     float per_sample; // 1 / samples of the whole minibatch
 } PpoPart;
 
-void ppo_net_make(PpoNet *net, const PpoShape *shape);
+// steps: of a rollout.
+void ppo_net_make(PpoNet *net, const PpoShape *shape, int32_t steps);
 // params [shape.params] -> packed [net.packed]
 void ppo_net_pack(const PpoNet *net, const float *params, float *packed);
 // A packed gradient [net.gradient] -> flat [shape.params]
@@ -83,7 +91,8 @@ void ppo_net_unpack(const PpoNet *net, const float *gradient, float *flat);
 void ppo_net_carve(const PpoNet *net, float *memory, PpoScratch *scratch);
 
 // Compiled for each instruction set:
-//   forward    the outputs of every layer for `rows` samples in scratch->input
+//   forward    the outputs of every layer for `rows` samples in scratch->input, of as many envs: with their recurrent
+//              states in scratch->before
 //   gradient   of one part: packed, overwritten; adds to the losses
 //   order      the shard's permutation: `first` + permuted numbers
 //   fold       elements [begin, end) of gradients [shards][stride]: in a binary tree, into the first

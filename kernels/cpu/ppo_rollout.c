@@ -38,6 +38,27 @@ static void put_input(const Rollout *w, int64_t env, const float *obs, int row) 
         input[k] = policy_normalize(obs[lane_at(w, env, count, k)], normalizer->mean[k], normalizer->scale[k]);
 }
 
+// Recurrent states of an env, into and out of a row of the scratch.
+static void put_state(const Rollout *w, int64_t env, int row) {
+    const PpoNet *net = &w->ppo->net;
+    const float *state = w->ppo->state + env * net->state_pad;
+    for (int32_t k = 0; k < net->network.states; k++) {
+        int width = net->layer[net->network.state[k]].out_pad;
+        memcpy(w->scratch->before[k] + row * width, state, (size_t)width * sizeof *state);
+        state += width;
+    }
+}
+
+static void take_state(const Rollout *w, int64_t env, int row) {
+    const PpoNet *net = &w->ppo->net;
+    float *state = w->ppo->state + env * net->state_pad;
+    for (int32_t k = 0; k < net->network.states; k++) {
+        int width = net->layer[net->network.state[k]].out_pad;
+        memcpy(state, w->scratch->output[net->network.state[k]] + row * width, (size_t)width * sizeof *state);
+        state += width;
+    }
+}
+
 static void look(const Rollout *w) {
     int count = w->ppo->spec.sim.spec->obs;
     for (int r = 0; r < w->rows; r++) {
@@ -45,6 +66,7 @@ static void look(const Rollout *w) {
         for (int k = 0; k < count; k++)
             keep[k] = w->batch.view.obs[lane_at(w, w->first_env + r, count, k)];
         put_input(w, w->first_env + r, w->batch.view.obs, r);
+        put_state(w, w->first_env + r, r);
     }
 }
 
@@ -113,8 +135,9 @@ static void value_truncated(const Rollout *w) {
     CpuPpo *ppo = w->ppo;
     int row[PPO_ROWS], count = 0;
     for (int r = 0; r < w->rows; r++) {
-        if (ppo->ended[sample_at(w, r, w->step)] != PPO_TRUNCATED) continue;
+        if (ppo->samples.ended[sample_at(w, r, w->step)] != PPO_TRUNCATED) continue;
         put_input(w, w->first_env + r, w->batch.view.final_obs, count);
+        put_state(w, w->first_env + r, count);
         row[count++] = r;
     }
     if (count == 0) return;
@@ -135,7 +158,7 @@ static void take_rewards(const Rollout *w) {
                               ? sim_clamp(reward * ppo->reward_scale, -PPO_REWARD_CLIP, PPO_REWARD_CLIP)
                               : reward;
         ppo->samples.advantage[at] = discounted;
-        ppo->ended[at] = ended;
+        ppo->samples.ended[at] = ended;
         ppo->discounted[env] = ended ? 0.0f : discounted;
         if (!ended) continue;
         PpoOutcome *of_env = &ppo->of_env[env];
@@ -144,6 +167,10 @@ static void take_rewards(const Rollout *w) {
         of_env->episode_return += (double)view->final_return[env];
     }
     value_truncated(w);
+    for (int r = 0; r < w->rows; r++) {
+        float *state = ppo->state + (w->first_env + r) * ppo->net.state_pad;
+        if (ppo->samples.ended[sample_at(w, r, w->step)]) memset(state, 0, (size_t)ppo->net.state_pad * sizeof *state);
+    }
 }
 
 // ---- after the last step -------------------------------------------------------------------------------------------
@@ -158,7 +185,7 @@ static void finish_env(const Rollout *w, int row, float last_value) {
         ppo->env_obs[env * obs + k] = ppo_moments_of(ppo->samples.obs + first * obs + k, steps, obs);
     PpoOutcome *of_env = &ppo->of_env[env];
     of_env->discounted = ppo_moments_of(advantage, steps, 1);
-    ppo_advantages(ppo->reward + first, ppo->samples.value + first, ppo->ended + first, ppo->final_value + first,
+    ppo_advantages(ppo->reward + first, ppo->samples.value + first, ppo->samples.ended + first, ppo->final_value + first,
                    last_value, steps, 1, ppo->spec.gamma, ppo->spec.lambda, advantage, target);
     of_env->target = ppo_moments_of(target, steps, 1);
     of_env->residual = ppo_moments_of(advantage, steps, 1);
@@ -166,8 +193,10 @@ static void finish_env(const Rollout *w, int row, float last_value) {
 
 static void finish(const Rollout *w) {
     CpuPpo *ppo = w->ppo;
-    for (int r = 0; r < w->rows; r++)
+    for (int r = 0; r < w->rows; r++) {
         put_input(w, w->first_env + r, w->batch.view.obs, r);
+        put_state(w, w->first_env + r, r);
+    }
     w->kernels->forward(&ppo->net, ppo->packed, w->scratch, w->rows);
     for (int r = 0; r < w->rows; r++)
         finish_env(w, r, w->scratch->output[ppo->net.network.critic_head][r * 16]);
@@ -199,11 +228,16 @@ void ISA_CAT(cpu_ppo_rollout_, ISA)(CpuPpo *ppo, int64_t begin, int64_t end, int
     w.rows = (int)(ppo->spec.envs - w.first_env < envs ? ppo->spec.envs - w.first_env : envs);
     memset(ppo->of_env + w.first_env, 0, (size_t)w.rows * sizeof *ppo->of_env);
     w.batch.infinite.at = -1;
+    int64_t first_state = w.first_env * ppo->net.state_pad;
+    memcpy(ppo->samples.state + first_state, ppo->state + first_state,
+           (size_t)(w.rows * ppo->net.state_pad) * sizeof *ppo->state);
     for (w.step = 0; w.step < ppo->spec.rollout; w.step++) {
         look(&w);
         w.kernels->forward(&ppo->net, ppo->packed, w.scratch, w.rows);
-        for (int r = 0; r < w.rows; r++)
+        for (int r = 0; r < w.rows; r++) {
             ppo->samples.value[sample_at(&w, r, w.step)] = w.scratch->output[ppo->net.network.critic_head][r * 16];
+            take_state(&w, w.first_env + r, r);
+        }
         if (ppo->net.shape.actor.discrete) {
             act_discrete(&w);
         } else {

@@ -34,7 +34,22 @@ static PpoMoments chunk_moments(const CpuPpo *ppo, const uint32_t *order, int32_
     return m;
 }
 
-// The order of a shard's samples in this epoch, and the moments of each minibatch's advantages.
+// The order of a shard's samples in this epoch: permuted, or with recurrent states by permuted envs.
+static void order_shard(const Learning *learning, int32_t shard, uint32_t *order) {
+    const CpuPpo *ppo = learning->ppo;
+    bool by_env = ppo->net.network.states > 0;
+    uint32_t steps = by_env ? (uint32_t)ppo->spec.rollout : 1;
+    uint32_t count = (uint32_t)cpu_ppo_shard_samples(&ppo->spec) / steps;
+    ppo->isa->ppo->order(ppo->spec.seed, ppo->update, (uint32_t)learning->epoch, (uint32_t)shard, count,
+                         (uint32_t)shard * count, order);
+    for (uint32_t i = by_env ? count : 0; i-- > 0;) { // from the last, in place
+        uint32_t env = order[i];
+        for (uint32_t t = 0; t < steps; t++)
+            order[i * steps + t] = env * steps + t;
+    }
+}
+
+// The order of each shard's samples, and the moments of each minibatch's advantages.
 static void order_shards(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const Learning *learning = context;
@@ -42,8 +57,7 @@ static void order_shards(void *context, int64_t begin, int64_t end, int worker) 
     int32_t samples = cpu_ppo_shard_samples(&ppo->spec), count = samples / ppo->spec.minibatches;
     for (int64_t shard = begin; shard < end; shard++) {
         uint32_t *order = ppo->order + shard * samples;
-        ppo->isa->ppo->order(ppo->spec.seed, ppo->update, (uint32_t)learning->epoch, (uint32_t)shard, (uint32_t)samples,
-                             (uint32_t)(shard * samples), order);
+        order_shard(learning, (int32_t)shard, order);
         for (int32_t m = 0; m < ppo->spec.minibatches; m++) {
             PpoMoments moments = {0};
             for (int32_t first = 0; first < count; first += PPO_CHUNK) {
@@ -66,6 +80,7 @@ static void shard_gradients(void *context, int64_t begin, int64_t end, int worke
                     .normalizer = &ppo->normalizer,
                     .step = learning->step,
                     .count = count,
+                    .steps = ppo->spec.rollout,
                     .advantages = ppo_advantage_scale(learning->advantages, learning->step->normalize_advantage),
                     .per_sample = (float)(1.0 / ((double)count * ppo->spec.shards))};
     for (int64_t shard = begin; shard < end; shard++) {

@@ -85,6 +85,9 @@ static Status describe_es(CudaEs *es, CudaBackend *backend, const KernEsSpec *sp
     const PolicyShape *policy = &spec->policy;
     const SimSpec *sim = spec->sim.spec;
     memset(es, 0, sizeof *es);
+    if (policy->recurrent > 0) {
+        return cuda_fail(backend, STATUS_USAGE, "recurrent policies are not on GPUs yet: take the CPU (--device cpu)");
+    }
     es->base.backend = &backend->base;
     es->backend = backend;
     es->spec = *spec;

@@ -36,8 +36,8 @@ static CudaPpoScratch lay_out(const CudaPpoArgs *args, int threads, bool learns)
     s.pitch = s.rows + 1; // odd: neither direction meets the same bank twice
     s.input = place(&s, args->network.layer[0].in * s.pitch);
     for (int32_t i = 0; i < args->network.layers; i++) {
-        const PpoDense *layer = &args->network.layer[i];
-        int32_t floats = layer->is_head ? heads : layer->out * s.pitch;
+        const PpoNode *layer = &args->network.layer[i];
+        int32_t floats = layer->kind == POLICY_HEAD ? heads : layer->out * s.pitch;
         s.output[i] = place(&s, floats);
         if (learns) s.delta[i] = place(&s, floats);
     }
@@ -141,6 +141,9 @@ static Status describe_ppo(CudaPpo *ppo, CudaBackend *backend, const KernPpoSpec
     TRY(backend->host.ppo_check(spec));
     if (spec->shards > SHARDS_MAX) {
         return cuda_fail(backend, STATUS_USAGE, "%d shards: at most %d on a GPU", spec->shards, SHARDS_MAX);
+    }
+    if (spec->policy.actor.recurrent > 0) {
+        return cuda_fail(backend, STATUS_USAGE, "recurrent policies are not on GPUs yet: take the CPU (--device cpu)");
     }
     TRY(cuda_enter(backend));
     TRY(cuda_sim_index(backend, spec->sim.spec, &ppo->sim));

@@ -31,7 +31,7 @@ DEVICE_FN PpoUnits ppo_units(const PpoBlock &b, int place, bool is_head) {
     return units;
 }
 
-DEVICE_FN PpoUnits ppo_inputs(const PpoBlock &b, const PpoDense &layer) {
+DEVICE_FN PpoUnits ppo_inputs(const PpoBlock &b, const PpoNode &layer) {
     return ppo_units(b, layer.from < 0 ? b.scratch.input : b.scratch.output[layer.from], false);
 }
 
@@ -55,7 +55,7 @@ DEVICE_FN float fold16(float partial) {
 }
 
 // 16 lanes are the 16 partial sums of one output of one row.
-DEVICE_FN void ppo_forward_narrow(const PpoBlock &b, const PpoDense &layer, const float *w, PpoUnits x, PpoUnits y,
+DEVICE_FN void ppo_forward_narrow(const PpoBlock &b, const PpoNode &layer, const float *w, PpoUnits x, PpoUnits y,
                                   PolicyActivation activation) {
     int lane = (int)threadIdx.x % 32, k = lane % 16, sums = layer.out * b.rows;
     for (int first = (int)threadIdx.x / 32 * 2; first < sums; first += (int)blockDim.x / 16) {
@@ -66,7 +66,7 @@ DEVICE_FN void ppo_forward_narrow(const PpoBlock &b, const PpoDense &layer, cons
         float total = fold16(partial);
         if (k != 0 || sum >= sums) continue;
         total = total + w[layer.in * layer.out + o];
-        y.at[o * y.unit_stride + row * y.row_stride] = layer.is_head ? total : policy_activate(total, activation);
+        y.at[o * y.unit_stride + row * y.row_stride] = layer.kind == POLICY_HEAD ? total : policy_activate(total, activation);
     }
 }
 
@@ -74,9 +74,9 @@ DEVICE_FN void ppo_forward_narrow(const PpoBlock &b, const PpoDense &layer, cons
 DEVICE_FN void ppo_forward(const CudaPpoArgs &a, const PpoBlock &b) {
     __syncthreads();
     for (int i = 0; i < a.network.layers; i++) {
-        const PpoDense &layer = a.network.layer[i];
+        const PpoNode &layer = a.network.layer[i];
         const float *w = a.params + layer.params;
-        PpoUnits x = ppo_inputs(b, layer), y = ppo_units(b, b.scratch.output[i], layer.is_head);
+        PpoUnits x = ppo_inputs(b, layer), y = ppo_units(b, b.scratch.output[i], layer.kind == POLICY_HEAD);
         if (layer.out < POLICY_NARROW) {
             ppo_forward_narrow(b, layer, w, x, y, a.actor.activation);
         } else {
@@ -86,7 +86,7 @@ DEVICE_FN void ppo_forward(const CudaPpoArgs &a, const PpoBlock &b) {
             g.b = ppo_by_row(x);
             g.c = y.at, g.c_row = y.unit_stride, g.c_col = y.row_stride;
             g.bias = w + layer.in * layer.out;
-            g.finish = layer.is_head ? GEMM_AS_IS : GEMM_ACTIVATE;
+            g.finish = layer.kind == POLICY_HEAD ? GEMM_AS_IS : GEMM_ACTIVATE;
             g.activation = a.actor.activation;
             gemm(g, b.gemm);
         }
@@ -101,7 +101,7 @@ DEVICE_FN float ppo_value(const CudaPpoArgs &a, const PpoBlock &b, int row) {
 // ---- backwards -----------------------------------------------------------------------------------------------------
 
 // Adds the rows to a layer's weights' gradient, or begins it with them.
-DEVICE_FN void ppo_weight_gradient(const PpoBlock &b, const PpoDense &layer, PpoUnits x, PpoUnits delta,
+DEVICE_FN void ppo_weight_gradient(const PpoBlock &b, const PpoNode &layer, PpoUnits x, PpoUnits delta,
                                    float *gradient, bool adds) {
     if (layer.out < POLICY_NARROW) {
         for (int e = (int)threadIdx.x; e < layer.in * layer.out; e += (int)blockDim.x) {
@@ -131,8 +131,8 @@ DEVICE_FN void ppo_weight_gradient(const PpoBlock &b, const PpoDense &layer, Ppo
 
 // The loss by the sums of the layer that `layer` gets its input from. It is complete, and so takes in the derivative of
 // the activation, unless a shared critic's head still has its part to add.
-DEVICE_FN void ppo_input_gradient(const CudaPpoArgs &a, const PpoBlock &b, const PpoDense &layer, PpoUnits delta) {
-    bool is_complete = !layer.is_head || layer.adds_delta || !a.network.layer[a.network.critic_head].adds_delta;
+DEVICE_FN void ppo_input_gradient(const CudaPpoArgs &a, const PpoBlock &b, const PpoNode &layer, PpoUnits delta) {
+    bool is_complete = layer.kind != POLICY_HEAD || layer.adds_delta || !a.network.layer[a.network.critic_head].adds_delta;
     PpoUnits to = ppo_units(b, b.scratch.delta[layer.from], false);
     Gemm g = {};
     g.rows = layer.in, g.cols = b.rows, g.depth = layer.out;
@@ -151,8 +151,8 @@ DEVICE_FN void ppo_backward(const CudaPpoArgs &a, const PpoBlock &b, float *grad
     for (int i = 0; i < a.network.layers; i++) {
         __syncthreads();
         int index = a.network.backward[i];
-        const PpoDense &layer = a.network.layer[index];
-        PpoUnits delta = ppo_units(b, b.scratch.delta[index], layer.is_head);
+        const PpoNode &layer = a.network.layer[index];
+        PpoUnits delta = ppo_units(b, b.scratch.delta[index], layer.kind == POLICY_HEAD);
         ppo_weight_gradient(b, layer, ppo_inputs(b, layer), delta, gradient + layer.params, adds);
         if (layer.from >= 0) ppo_input_gradient(a, b, layer, delta);
     }

@@ -11,7 +11,8 @@ import esrun_harness as harness
 from esrun_harness import ESRUN, EsrunTest, KillTests, SignalTests, fixed, rows, tree
 
 # Enough generations that a run takes a few tenths of a second.
-LONG = {"cartpole": 60, "mountain_car": 120, "mountain_car_continuous": 80, "acrobot": 60, "pendulum": 100}
+LONG = {"cartpole": 60, "mountain_car": 120, "mountain_car_continuous": 80, "acrobot": 60, "pendulum": 100,
+        "position_only_cartpole": 60}  # fmt: skip
 
 
 def long(env):

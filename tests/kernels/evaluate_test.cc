@@ -175,6 +175,29 @@ TEST_P(EvaluateTest, MatchesTheScalarReference) {
     }
 }
 
+// Gates and candidates wide and narrow, with and without layers before them; slots whose lanes meet new episodes.
+TEST_P(EvaluateTest, RecurrentPoliciesMatchTheScalarReference) {
+    const SimSpec *sim = sim_spec_at(GetParam());
+    std::mt19937_64 random(fresh_seed());
+    const std::vector<std::vector<int32_t>> hiddens = {{}, {8}, {33}, {64, 64}};
+    for (const auto &hidden : hiddens) {
+        for (int32_t units : {7, 40}) {
+            Case c = make_case(sim, hidden, POLICY_TANH, &random);
+            EXPECT_STATUS(policy_set_recurrent(&c.spec.policy, units));
+            std::normal_distribution<float> normal;
+            c.params.resize(static_cast<size_t>(c.spec.policy.params));
+            for (float &p : c.params)
+                p = 0.3f * normal(random);
+            c.job.episodes = units == 7 ? 3 : 1;
+            c.job.count = c.spec.members = 8;
+            c.spec.sim.time_limit = short_limit(c.spec);
+            c.text += ", recurrent " + std::to_string(units);
+            check_everywhere(c);
+            if (HasFatalFailure()) return;
+        }
+    }
+}
+
 TEST_P(EvaluateTest, OnePolicyOverManyEpisodes) {
     std::mt19937_64 random(fresh_seed());
     Case c = make_case(sim_spec_at(GetParam()), {16}, POLICY_TANH, &random);

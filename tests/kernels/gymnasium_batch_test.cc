@@ -181,15 +181,16 @@ class Replay {
     KernBatchView view_;
 };
 
-class GymnasiumBatchTest : public testing::TestWithParam<int> {};
+// The simulators that there are recordings of; position_only_cartpole is not Gymnasium's.
+class GymnasiumBatchTest : public testing::TestWithParam<const char *> {};
 
-void replay(int sim, const char *mode_name, KernAutoreset mode) {
+void replay(const char *name, const char *mode_name, KernAutoreset mode) {
     for (const CpuWay &way : {CpuWay{1, "auto", 0}, CpuWay{2, "auto", 8}, CpuWay{1, "baseline", 1}}) {
         SCOPED_TRACE(way.text());
-        Replay r(sim_spec_at(sim), mode_name, mode, way);
+        Replay r(sim_spec_find(name), mode_name, mode, way);
         r.run();
-        std::printf("%s %s, %s: %d ends, %d resets, largest difference %.1e, set right %d times\n",
-                    sim_spec_at(sim)->name, mode_name, way.text().c_str(), r.ends, r.resets, r.worst, r.set_right);
+        std::printf("%s %s, %s: %d ends, %d resets, largest difference %.1e, set right %d times\n", name, mode_name,
+                    way.text().c_str(), r.ends, r.resets, r.worst, r.set_right);
         if (testing::Test::HasFailure()) return;
     }
 }
@@ -198,7 +199,8 @@ TEST_P(GymnasiumBatchTest, NextStep) { replay(GetParam(), "next_step", KERN_AUTO
 TEST_P(GymnasiumBatchTest, SameStep) { replay(GetParam(), "same_step", KERN_AUTORESET_SAME_STEP); }
 TEST_P(GymnasiumBatchTest, Disabled) { replay(GetParam(), "disabled", KERN_AUTORESET_DISABLED); }
 
-INSTANTIATE_TEST_SUITE_P(Sims, GymnasiumBatchTest, testing::Range(0, sim_spec_count()),
-                         [](const auto &of) { return std::string(sim_spec_at(of.param)->name); });
+INSTANTIATE_TEST_SUITE_P(Sims, GymnasiumBatchTest,
+                         testing::Values("cartpole", "mountain_car", "mountain_car_continuous", "acrobot", "pendulum"),
+                         [](const auto &of) { return std::string(of.param); });
 
 } // namespace

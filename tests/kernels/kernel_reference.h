@@ -211,12 +211,12 @@ struct RefEpisode {
 };
 
 inline void ref_act(const PolicyShape &shape, const float *params, const KernNormalizer &normalizer,
-                    const std::vector<float> &obs, int32_t *discrete, float *continuous) {
+                    const std::vector<float> &obs, std::vector<float> *memory, int32_t *discrete, float *continuous) {
     std::vector<float> input(obs.size());
     float outputs[POLICY_OUTPUTS_MAX];
     for (size_t k = 0; k < obs.size(); k++)
         input[k] = policy_normalize(obs[k], normalizer.mean[k], normalizer.scale[k]);
-    policy_forward(&shape, params, input.data(), outputs);
+    policy_forward(&shape, params, input.data(), memory->data(), outputs);
     int32_t count = shape.size[shape.layers];
     if (shape.discrete) {
         *discrete = policy_argmax(outputs, count);
@@ -234,7 +234,7 @@ inline RefEpisode ref_episode(const KernSim &sim, const PolicyShape &shape, cons
     RefEpisode episode;
     episode.sum.assign(obs_count, 0.0f);
     episode.square.assign(obs_count, 0.0f);
-    std::vector<float> p = ref_params(sim, rng), obs(obs_count);
+    std::vector<float> p = ref_params(sim, rng), obs(obs_count), memory(static_cast<size_t>(shape.recurrent));
     std::vector<uint32_t> state(ref.state_words);
     SimRng drawing = rng;
     ref.reset(state.data(), p.data(), &drawing);
@@ -246,7 +246,7 @@ inline RefEpisode ref_episode(const KernSim &sim, const PolicyShape &shape, cons
         }
         int32_t discrete = 0;
         float continuous[POLICY_OUTPUTS_MAX] = {0};
-        ref_act(shape, params, normalizer, obs, &discrete, continuous);
+        ref_act(shape, params, normalizer, obs, &memory, &discrete, continuous);
         drawing = rng;
         drawing.c0 = static_cast<uint32_t>(++episode.result.length) << 8;
         SimStep out = ref.step(state.data(), p.data(), &discrete, continuous, &drawing);

@@ -47,13 +47,60 @@ TEST(Policy, ForwardMatchesDouble) {
                 for (float &x : obs)
                     x = normal(random);
                 float outputs[POLICY_OUTPUTS_MAX];
-                policy_forward(&shape, params.data(), obs.data(), outputs);
+                policy_forward(&shape, params.data(), obs.data(), nullptr, outputs);
                 std::vector<double> want = forward_double(shape, params, obs);
                 for (size_t k = 0; k < want.size(); k++) {
                     // Measured: up to 3e-6 with 1,024 units.
                     EXPECT_NEAR(static_cast<double>(outputs[k]), want[k], 1e-5 * std::max(1.0, std::fabs(want[k])))
                         << sim_spec_at(s)->name << ", " << hidden.size() << " hidden, output " << k;
                 }
+            }
+        }
+    }
+}
+
+// Some steps of a recurrent policy against the formulas of kernels/policy.h.
+TEST(Policy, RecurrentForwardMatchesDouble) {
+    std::mt19937_64 random(fresh_seed());
+    std::normal_distribution<float> normal;
+    for (const auto &hidden : std::vector<std::vector<int32_t>>{{}, {6}, {20, 33}}) {
+        for (int32_t units : {1, 5, 16, 40}) {
+            PolicyShape shape, below, head = {};
+            int count = static_cast<int>(hidden.size());
+            ASSERT_STATUS(policy_shape(&shape, sim_spec_find("acrobot"), hidden.data(), count, POLICY_TANH));
+            below = shape; // the hidden layers with gate and candidate as outputs, which have no activation there
+            ASSERT_STATUS(policy_set_recurrent(&shape, units));
+            below.size[below.layers] = units;
+            head.layers = 1, head.size[0] = units, head.size[1] = 3;
+            std::vector<float> params(static_cast<size_t>(shape.params)), state(static_cast<size_t>(units)), obs(6);
+            for (float &x : params)
+                x = 0.3f * normal(random);
+            int32_t gate = policy_layer_offset(&shape, count), candidate = policy_layer_offset(&shape, count + 1);
+            int32_t outputs = policy_layer_offset(&shape, count + 2);
+            auto part = [&](int32_t from, int32_t to) {
+                return std::vector<float>(params.begin() + from, params.begin() + to);
+            };
+            std::vector<float> of_gate = part(0, candidate), of_candidate = part(0, gate);
+            for (float x : part(candidate, outputs))
+                of_candidate.push_back(x);
+            std::vector<double> h(static_cast<size_t>(units), 0.0);
+            for (int step = 0; step < 5; step++) {
+                for (float &x : obs)
+                    x = normal(random);
+                std::vector<double> z = forward_double(below, of_gate, obs),
+                                    c = forward_double(below, of_candidate, obs);
+                for (size_t k = 0; k < h.size(); k++) {
+                    double open = 1 / (1 + std::exp(-z[k]));
+                    h[k] = (1 - open) * h[k] + open * std::tanh(c[k]);
+                }
+                float got[3];
+                policy_forward(&shape, params.data(), obs.data(), state.data(), got);
+                std::vector<double> want =
+                    forward_double(head, part(outputs, shape.params), std::vector<float>(state.begin(), state.end()));
+                for (size_t k = 0; k < h.size(); k++)
+                    EXPECT_NEAR(static_cast<double>(state[k]), h[k], 1e-5) << units << " units, step " << step;
+                for (size_t k = 0; k < 3; k++)
+                    EXPECT_NEAR(static_cast<double>(got[k]), want[k], 1e-5) << units << " units, step " << step;
             }
         }
     }
@@ -75,7 +122,7 @@ TEST(Policy, OrderOfSums) {
         for (float &x : obs)
             x = normal(random);
         float got[POLICY_OUTPUTS_MAX];
-        policy_forward(&shape, params.data(), obs.data(), got);
+        policy_forward(&shape, params.data(), obs.data(), nullptr, got);
         for (int o = 0; o < outputs; o++) {
             auto weight = [&](int i) { return params[static_cast<size_t>(i * outputs + o)]; };
             float want = weight(40); // the bias
@@ -133,6 +180,11 @@ TEST(Policy, ShapeErrors) {
     }
     hidden[1] = POLICY_WIDTH_MAX;
     EXPECT_STATUS(policy_shape(&shape, sim, hidden, 2, POLICY_TANH));
+    for (int32_t bad : {-1, POLICY_WIDTH_MAX + 1, INT32_MAX, INT32_MIN}) {
+        EXPECT_EQ(policy_set_recurrent(&shape, bad), STATUS_USAGE) << bad;
+        EXPECT_NE(std::string(host_message()).find(std::to_string(bad)), std::string::npos) << host_message();
+    }
+    EXPECT_STATUS(policy_set_recurrent(&shape, POLICY_WIDTH_MAX));
 }
 
 TEST(Policy, InitialParameters) {
@@ -162,6 +214,21 @@ TEST(Policy, InitialParameters) {
         for (int i = in * out; i < (in + 1) * out; i++)
             EXPECT_EQ(bits_of(params[static_cast<size_t>(first + i)]), 0u) << "layer " << layer << ", a bias";
     }
+}
+
+TEST(Policy, InitialGatesForgetAtManyRates) {
+    PolicyShape shape;
+    ASSERT_STATUS(policy_shape(&shape, sim_spec_find("cartpole"), nullptr, 0, POLICY_TANH));
+    ASSERT_STATUS(policy_set_recurrent(&shape, 12));
+    std::vector<float> params(static_cast<size_t>(shape.params));
+    policy_init(&shape, 1, params.data());
+    size_t biases = 4 * 12;
+    for (size_t k = 0; k < 12; k++) {
+        EXPECT_FLOAT_EQ(params[biases + k], 1.75f - 0.5f * static_cast<float>(k));
+        EXPECT_EQ(params[2 * biases + 12 + k], 0.0f) << "a candidate's";
+    }
+    char text[POLICY_TEXT_MAX];
+    EXPECT_STREQ(policy_text(&shape, sim_spec_find("cartpole"), text), "cartpole 4-r12-2 tanh");
 }
 
 TEST(Policy, ArgmaxTakesTheFirstOfEquals) {

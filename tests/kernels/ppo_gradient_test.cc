@@ -26,15 +26,17 @@ struct Case {
     bool policy; // whether the surrogate has a part in the loss: advantages that are not 0
     bool clip_value;
     float apart; // how far old log-probabilities and values are from the present ones
+    int32_t recurrent = 0;
 };
 
 struct Problem {
     SimSpec sim = {};
     PpoShape shape = {};
     KernPpoStep step = {};
-    size_t count = 0;
-    std::vector<float> params, obs, log_prob, value, advantage, target;
+    size_t count = 0, steps = 1; // samples, and those of one env, which follow each other
+    std::vector<float> params, obs, log_prob, value, advantage, target, state; // state: [env][ppo_recurrent_state()]
     std::vector<uint32_t> action;
+    std::vector<int32_t> ended;
     size_t actions() const { return shape.actor.discrete ? 1 : static_cast<size_t>(sim.continuous); }
 };
 
@@ -44,13 +46,23 @@ size_t at(int32_t i) { return static_cast<size_t>(i); }
 
 // A layer of the plain networks: y = activation(W x + b), with what the way back needs.
 struct Layer {
+    PolicyLayerKind kind;
     size_t params, in, out;
-    bool is_head;
     Doubles x, y;
     double nearest_kink; // the smallest magnitude of a hidden unit's sum
 };
 
-double activate(double x, PolicyActivation a) { return a == POLICY_TANH ? std::tanh(x) : x > 0 ? x : 0.0; }
+double activate(PolicyLayerKind kind, double x, PolicyActivation a) {
+    if (kind == POLICY_HEAD) return x;
+    if (kind == POLICY_GATE) return 1 / (1 + std::exp(-x));
+    return kind == POLICY_CANDIDATE || a == POLICY_TANH ? std::tanh(x) : x > 0 ? x : 0.0;
+}
+
+double derivative(PolicyLayerKind kind, double y, PolicyActivation a) {
+    if (kind == POLICY_HEAD) return 1;
+    if (kind == POLICY_GATE) return y * (1 - y);
+    return kind == POLICY_CANDIDATE || a == POLICY_TANH ? 1 - y * y : y > 0 ? 1 : 0;
+}
 
 void forward(Layer *layer, const Doubles &params, PolicyActivation activation) {
     layer->y.assign(layer->out, 0.0);
@@ -59,8 +71,8 @@ void forward(Layer *layer, const Doubles &params, PolicyActivation activation) {
         double sum = params[layer->params + layer->in * layer->out + o];
         for (size_t i = 0; i < layer->in; i++)
             sum += params[layer->params + i * layer->out + o] * layer->x[i];
-        if (!layer->is_head) layer->nearest_kink = std::min(layer->nearest_kink, std::fabs(sum));
-        layer->y[o] = layer->is_head ? sum : activate(sum, activation);
+        if (layer->kind == POLICY_HIDDEN) layer->nearest_kink = std::min(layer->nearest_kink, std::fabs(sum));
+        layer->y[o] = activate(layer->kind, sum, activation);
     }
 }
 
@@ -69,8 +81,7 @@ Doubles backward(const Layer &layer, const Doubles &params, Doubles by_output, P
                  Doubles *gradient) {
     Doubles by_input(layer.in, 0.0);
     for (size_t o = 0; o < layer.out; o++) {
-        double d = by_output[o];
-        if (!layer.is_head) d *= activation == POLICY_TANH ? 1 - layer.y[o] * layer.y[o] : layer.y[o] > 0 ? 1 : 0;
+        double d = by_output[o] * derivative(layer.kind, layer.y[o], activation);
         (*gradient)[layer.params + layer.in * layer.out + o] += d;
         for (size_t i = 0; i < layer.in; i++) {
             (*gradient)[layer.params + i * layer.out + o] += d * layer.x[i];
@@ -80,27 +91,101 @@ Doubles backward(const Layer &layer, const Doubles &params, Doubles by_output, P
     return by_input;
 }
 
-// The layers of one sample's pass, actor first; `first_critic` is where the critic's begin.
-std::vector<Layer> forward_all(const Problem &p, const Doubles &params, const Doubles &obs, size_t *first_critic) {
-    std::vector<Layer> layers;
-    const PolicyShape &actor = p.shape.actor;
-    size_t params_at = 0, hidden = at(actor.layers) - 1;
-    for (int network = 0; network < 2; network++) {
-        if (network == 1) *first_critic = layers.size();
-        for (size_t i = network == 1 && p.shape.is_shared ? hidden : 0; i <= hidden; i++) {
-            Layer layer = {};
-            layer.params = params_at;
-            layer.in = at(actor.size[i]);
-            layer.out = network == 1 && i == hidden ? 1 : at(actor.size[i + 1]);
-            layer.is_head = i == hidden;
-            bool from_actor = network == 1 && p.shape.is_shared;
-            layer.x = i == 0 ? obs : from_actor ? layers[hidden - 1].y : layers.back().y;
-            forward(&layer, params, actor.activation);
-            params_at += (layer.in + 1) * layer.out;
-            layers.push_back(layer);
-        }
+// One network's pass over one sample: its hidden layers (a shared critic: none of its own), then gate and candidate,
+// the state before and after, and the head.
+struct Pass {
+    std::vector<Layer> hidden, recurrent;
+    Layer head;
+    Doubles before, after;
+    double nearest_kink() const {
+        double nearest = 1;
+        for (const Layer &layer : hidden)
+            nearest = std::min(nearest, layer.nearest_kink);
+        return nearest;
     }
-    return layers;
+};
+
+// `below`: the actor's pass, which a shared critic stands on.
+Pass forward_pass(const Problem &p, const Doubles &params, const Doubles &obs, const Doubles &before, size_t *params_at,
+                  const Pass *below) {
+    const PolicyShape &actor = p.shape.actor;
+    PolicyActivation activation = actor.activation;
+    Pass pass = {};
+    auto run = [&](PolicyLayerKind kind, const Doubles &x, int32_t out) {
+        Layer layer = {kind, *params_at, x.size(), at(out), x, {}, 1};
+        forward(&layer, params, activation);
+        *params_at += (layer.in + 1) * layer.out;
+        return layer;
+    };
+    Doubles x = obs;
+    if (below != nullptr && p.shape.is_shared) x = below->head.x;
+    for (int32_t i = 1; (below == nullptr || !p.shape.is_shared) && i < actor.layers; i++) {
+        pass.hidden.push_back(run(POLICY_HIDDEN, x, actor.size[i]));
+        x = pass.hidden.back().y;
+    }
+    if ((below == nullptr || !p.shape.is_shared) && actor.recurrent > 0) {
+        pass.recurrent.push_back(run(POLICY_GATE, x, actor.recurrent));
+        pass.recurrent.push_back(run(POLICY_CANDIDATE, x, actor.recurrent));
+        pass.before = before;
+        for (size_t k = 0; k < before.size(); k++) {
+            double z = pass.recurrent[0].y[k];
+            pass.after.push_back((1 - z) * before[k] + z * pass.recurrent[1].y[k]);
+        }
+        x = pass.after;
+    }
+    pass.head = run(POLICY_HEAD, x, below == nullptr ? actor.size[actor.layers] : 1);
+    return pass;
+}
+
+struct Passes {
+    Pass actor, critic;
+};
+
+// Sample s; `last`: the sample before it.
+Passes forward_sample(const Problem &p, const Doubles &params, const Doubles &obs, size_t s, const Passes *last) {
+    size_t units = at(p.shape.actor.recurrent), words = at(ppo_recurrent_state(&p.shape)), params_at = 0;
+    Doubles of_actor(units, 0.0), of_critic(units, 0.0);
+    for (size_t k = 0; s % p.steps == 0 && k < units; k++) {
+        const float *first = p.state.data() + s / p.steps * words;
+        of_actor[k] = static_cast<double>(first[k]);
+        of_critic[k] = static_cast<double>(first[words - units + k]);
+    }
+    if (s % p.steps != 0 && units > 0 && p.ended[s - 1] == 0) {
+        of_actor = last->actor.after;
+        of_critic = last->critic.after;
+    }
+    Passes passes;
+    passes.actor = forward_pass(p, params, obs, of_actor, &params_at, nullptr);
+    passes.critic = forward_pass(p, params, obs, of_critic, &params_at, &passes.actor);
+    return passes;
+}
+
+// From the loss by what the head gets, for each sample of a network, down to the parameters.
+void backward_network(const Problem &p, const Doubles &params, const std::vector<const Pass *> &passes,
+                      std::vector<Doubles> by_head_input, Doubles *gradient) {
+    PolicyActivation activation = p.shape.actor.activation;
+    Doubles by_next;
+    for (size_t s = passes.size(); s-- > 0;) {
+        const Pass &pass = *passes[s];
+        Doubles by = by_head_input[s];
+        if (!pass.recurrent.empty()) {
+            bool goes_on = (s + 1) % p.steps != 0 && p.ended[s] == 0;
+            if (!goes_on) by_next.assign(by.size(), 0.0);
+            Doubles by_gate, by_candidate;
+            for (size_t k = 0; k < by.size(); k++) {
+                double z = pass.recurrent[0].y[k], c = pass.recurrent[1].y[k], d = by[k] + by_next[k];
+                by_gate.push_back(d * (c - pass.before[k]));
+                by_candidate.push_back(d * z);
+                by_next[k] = d * (1 - z);
+            }
+            by = backward(pass.recurrent[0], params, by_gate, activation, gradient);
+            Doubles more = backward(pass.recurrent[1], params, by_candidate, activation, gradient);
+            for (size_t k = 0; k < by.size(); k++)
+                by[k] += more[k];
+        }
+        for (size_t i = pass.hidden.size(); i > 0; i--)
+            by = backward(pass.hidden[i - 1], params, by, activation, gradient);
+    }
 }
 
 struct Heads {
@@ -147,37 +232,40 @@ Heads heads(const Problem &p, size_t s, const Doubles &y, double value, const do
     return h;
 }
 
+Doubles observation(const Problem &p, size_t s) {
+    auto first = p.obs.begin() + static_cast<std::ptrdiff_t>(s) * p.sim.obs;
+    return Doubles(first, first + p.sim.obs);
+}
+
 // The mean loss, and its gradient where that is not NULL.
 double loss(const Problem &p, const Doubles &params, Doubles *gradient) {
-    double sum = 0;
-    size_t width = at(p.sim.obs), log_std = at(p.shape.actor_params + p.shape.critic_params);
+    double sum = 0, n = static_cast<double>(p.count);
+    size_t log_std = at(p.shape.actor_params + p.shape.critic_params);
     Doubles total(params.size(), 0.0);
+    std::vector<Passes> passes(p.count);
+    std::vector<Doubles> by_actor, by_critic; // by what the heads get
     for (size_t s = 0; s < p.count; s++) {
-        Doubles obs(p.obs.begin() + static_cast<std::ptrdiff_t>(s * width),
-                    p.obs.begin() + static_cast<std::ptrdiff_t>((s + 1) * width));
-        size_t first_critic = 0;
-        std::vector<Layer> layers = forward_all(p, params, obs, &first_critic);
-        Heads h = heads(p, s, layers[first_critic - 1].y, layers.back().y[0], params.data() + log_std);
+        Passes &now = passes[s];
+        now = forward_sample(p, params, observation(p, s), s, s > 0 ? &passes[s - 1] : nullptr);
+        Heads h = heads(p, s, now.actor.head.y, now.critic.head.y[0], params.data() + log_std);
         sum += h.loss;
         if (gradient == nullptr) continue;
-        PolicyActivation activation = p.shape.actor.activation;
-        Doubles by = {h.by_value};
-        for (size_t i = layers.size(); i > first_critic; i--)
-            by = backward(layers[i - 1], params, by, activation, &total);
-        Doubles by_actor = h.by_actor;
-        for (size_t i = first_critic; i > 0; i--) {
-            by_actor = backward(layers[i - 1], params, by_actor, activation, &total);
-            bool joins = p.shape.is_shared && i == first_critic;
-            for (size_t k = 0; joins && k < by_actor.size(); k++)
-                by_actor[k] += by[k];
-        }
+        by_actor.push_back(backward(now.actor.head, params, h.by_actor, POLICY_TANH, &total));
+        by_critic.push_back(backward(now.critic.head, params, {h.by_value}, POLICY_TANH, &total));
+        for (size_t k = 0; p.shape.is_shared && k < by_actor[s].size(); k++)
+            by_actor[s][k] += by_critic[s][k];
         for (size_t k = 0; k < h.by_log_std.size(); k++)
             total[log_std + k] += h.by_log_std[k];
     }
-    double n = static_cast<double>(p.count);
-    for (size_t i = 0; gradient != nullptr && i < total.size(); i++)
-        total[i] /= n;
-    if (gradient != nullptr) *gradient = total;
+    if (gradient == nullptr) return sum / n;
+    std::vector<const Pass *> of_actor, of_critic;
+    for (const Passes &both : passes)
+        of_actor.push_back(&both.actor), of_critic.push_back(&both.critic);
+    backward_network(p, params, of_actor, by_actor, &total);
+    if (!p.shape.is_shared) backward_network(p, params, of_critic, by_critic, &total);
+    for (double &x : total)
+        x /= n;
+    *gradient = total;
     return sum / n;
 }
 
@@ -188,7 +276,8 @@ Problem make_problem(const Case &c, std::mt19937_64 *random, size_t count) {
     p.sim.obs = 5;
     p.sim.discrete = c.discrete ? 4 : 0;
     p.sim.continuous = c.discrete ? 0 : 3;
-    EXPECT_EQ(ppo_shape(&p.shape, &p.sim, c.hidden.data(), static_cast<int>(c.hidden.size()), c.activation, c.shared),
+    EXPECT_EQ(ppo_shape(&p.shape, &p.sim, c.hidden.data(), static_cast<int>(c.hidden.size()), c.recurrent, c.activation,
+                        c.shared),
               STATUS_OK);
     p.step.clip = 0.2f;
     p.step.entropy_weight = c.entropy_weight;
@@ -197,39 +286,41 @@ Problem make_problem(const Case &c, std::mt19937_64 *random, size_t count) {
     p.count = count;
     for (int32_t i = 0; i < p.shape.params; i++)
         p.params.push_back(0.4f * draw());
+    p.steps = c.recurrent > 0 ? count / 3 : 1; // three envs
+    for (size_t i = 0; i < count / p.steps * at(ppo_recurrent_state(&p.shape)); i++)
+        p.state.push_back(0.5f * draw());
     Doubles params(p.params.begin(), p.params.end());
+    Passes last, now;
     for (size_t s = 0; s < count; s++) {
-        size_t first_critic = 0;
-        std::vector<Layer> layers;
+        p.ended.push_back((*random)() % 7 == 0 ? PPO_TERMINATED + static_cast<int32_t>((*random)() % 2) : 0);
         Doubles obs(at(p.sim.obs));
         // Finite differences must not step over the edge of a relu.
         for (double nearest = 0; nearest < 1e-4;) {
             for (double &x : obs)
                 x = static_cast<double>(draw());
-            layers = forward_all(p, params, obs, &first_critic);
-            nearest = 1;
-            for (const Layer &layer : layers)
-                nearest = std::min(nearest, layer.nearest_kink);
+            now = forward_sample(p, params, obs, s, &last);
+            nearest = std::min(now.actor.nearest_kink(), now.critic.nearest_kink());
         }
+        last = now;
         for (double x : obs)
             p.obs.push_back(static_cast<float>(x));
-        const Doubles &y = layers[first_critic - 1].y;
-        PpoLikelihood now = {0, 0};
+        const Doubles &y = now.actor.head.y;
+        PpoLikelihood likelihood = {0, 0};
         for (size_t k = 0; k < p.actions(); k++) {
             float action = static_cast<float>(y[k]) + draw();
             p.action.push_back(c.discrete ? static_cast<uint32_t>((*random)() % y.size())
                                           : sim_bits_from_float(action));
             if (c.discrete) continue;
             double log_std = params[at(p.shape.actor_params + p.shape.critic_params) + k];
-            now = ppo_gaussian_add(now, y[k], log_std, static_cast<double>(action));
+            likelihood = ppo_gaussian_add(likelihood, y[k], log_std, static_cast<double>(action));
         }
         Doubles prob(y.size()), log_prob(y.size());
         if (c.discrete) {
             ppo_categorical(y.data(), static_cast<int>(y.size()), prob.data(), log_prob.data());
-            now.log_prob = log_prob[p.action.back()];
+            likelihood.log_prob = log_prob[p.action.back()];
         }
-        p.log_prob.push_back(static_cast<float>(now.log_prob) + c.apart * draw());
-        p.value.push_back(static_cast<float>(layers.back().y[0]) + c.apart * draw());
+        p.log_prob.push_back(static_cast<float>(likelihood.log_prob) + c.apart * draw());
+        p.value.push_back(static_cast<float>(now.critic.head.y[0]) + c.apart * draw());
         p.advantage.push_back(c.policy ? draw() : 0.0f);
         p.target.push_back(draw());
     }
@@ -257,6 +348,14 @@ std::vector<Case> cases() {
                 add("all", wide, 0.1f, 0.5f, true, false, 0.01f);
                 add("all, clip, narrow layer", mixed, 0.1f, 0.5f, true, true, 0.3f);
                 add("all, no hidden layer", none, 0.1f, 0.5f, true, true, 0.3f);
+                size_t first_recurrent = all.size();
+                add("recurrent, policy, clip", {20}, 0.0f, 0.0f, true, false, 0.5f);
+                add("recurrent, value", {20}, 0.0f, 0.7f, false, false, 0.5f);
+                add("recurrent, all", {20}, 0.1f, 0.5f, true, false, 0.01f);
+                add("recurrent, all, clip, narrow layer", mixed, 0.1f, 0.5f, true, true, 0.3f);
+                add("recurrent, all, no hidden layer", none, 0.1f, 0.5f, true, true, 0.3f);
+                for (size_t i = first_recurrent; i < all.size(); i++)
+                    all[i].recurrent = i % 2 == 0 ? 6 : 21;
             }
         }
     }
@@ -329,13 +428,20 @@ struct Aligned {
 // The gradient of the whole problem as one part, and its losses.
 std::vector<float> kernel_gradient(Problem *p, const PpoKernels &kernels, PpoLosses *losses) {
     PpoNet net;
-    ppo_net_make(&net, &p->shape);
+    ppo_net_make(&net, &p->shape, static_cast<int32_t>(p->steps));
     Aligned packed(net.packed), scratch_memory(net.rows + net.gradient), gradient(net.gradient);
     ppo_net_pack(&net, p->params.data(), packed.data);
     PpoScratch scratch;
     ppo_net_carve(&net, scratch_memory.data, &scratch);
-    PpoSamples samples = {p->obs.data(),   p->action.data(),    p->log_prob.data(),
-                          p->value.data(), p->advantage.data(), p->target.data()};
+    Aligned state(static_cast<int64_t>(p->count / p->steps) * net.state_pad);
+    const float *from = p->state.data();
+    for (size_t env = 0; net.network.states > 0 && env < p->count / p->steps; env++) {
+        float *to = state.data + env * at(net.state_pad);
+        for (int32_t i = 0; i < net.network.states; i++, to += net.layer[net.network.state[0]].out_pad)
+            std::copy_n(from, p->shape.actor.recurrent, to), from += p->shape.actor.recurrent;
+    }
+    PpoSamples samples = {p->obs.data(),       p->action.data(), p->log_prob.data(), p->value.data(),
+                          p->advantage.data(), p->target.data(), p->ended.data(),    state.data};
     KernNormalizer normalizer = {};
     for (float &scale : normalizer.scale)
         scale = 1.0f;
@@ -351,6 +457,7 @@ std::vector<float> kernel_gradient(Problem *p, const PpoKernels &kernels, PpoLos
     part.step = &p->step;
     part.index = index.data();
     part.count = static_cast<int32_t>(p->count);
+    part.steps = static_cast<int32_t>(p->steps);
     part.advantages.scale = 1.0f;
     part.per_sample = 1.0f / static_cast<float>(p->count);
     *losses = PpoLosses{};

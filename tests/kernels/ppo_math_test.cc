@@ -201,9 +201,10 @@ TEST(PpoInit, IsOrthogonalWithItsGains) {
     uint64_t seed = fresh_seed();
     for (bool shared : {true, false}) {
         for (const char *sim : {"cartpole", "pendulum"}) {
+            int32_t recurrent = shared ? 12 : 30;
             PpoShape shape;
             const int32_t hidden[] = {64, 64, 20};
-            ASSERT_STATUS(ppo_shape(&shape, sim_spec_find(sim), hidden, 3, POLICY_TANH, shared));
+            ASSERT_STATUS(ppo_shape(&shape, sim_spec_find(sim), hidden, 3, recurrent, POLICY_TANH, shared));
             std::vector<float> params(static_cast<size_t>(shape.params));
             ppo_init(&shape, seed, -0.7f, params.data());
             PpoTensor t;
@@ -214,11 +215,13 @@ TEST(PpoInit, IsOrthogonalWithItsGains) {
                 ASSERT_EQ(t.offset, covered) << t.name;
                 covered += t.count;
                 std::string name = t.name;
-                for (int32_t k = 0; t.in == 0 && k < t.count; k++)
-                    EXPECT_EQ(params[static_cast<size_t>(t.offset + k)], name == "log_std" ? -0.7f : 0.0f) << name;
-                double gain = name == "actor head weights"    ? 0.01
-                              : name == "critic head weights" ? 1.0
-                                                              : std::sqrt(2.0);
+                bool is_gate = name.find("gate biases") != std::string::npos;
+                for (int32_t k = 0; t.in == 0 && k < t.count; k++) {
+                    float want = name == "log_std" ? -0.7f : is_gate ? policy_gate_bias(k, recurrent) : 0.0f;
+                    EXPECT_EQ(params[static_cast<size_t>(t.offset + k)], want) << name;
+                }
+                bool is_hidden = name.find("layer") != std::string::npos;
+                double gain = name == "actor head weights" ? 0.01 : is_hidden ? std::sqrt(2.0) : 1.0;
                 // Whichever are fewer, rows or columns: their products are gain^2 or 0.
                 bool rows = t.in <= t.out;
                 int32_t count = rows ? t.in : t.out, length = rows ? t.out : t.in;
@@ -240,6 +243,8 @@ TEST(PpoInit, IsOrthogonalWithItsGains) {
             EXPECT_EQ(names.front(), "actor layer 1 weights");
             EXPECT_EQ(std::count(names.begin(), names.end(), "log_std"), sim == std::string("pendulum"));
             EXPECT_EQ(std::count(names.begin(), names.end(), "critic layer 3 biases"), !shared);
+            EXPECT_EQ(std::count(names.begin(), names.end(), "actor recurrent gate weights"), 1);
+            EXPECT_EQ(std::count(names.begin(), names.end(), "critic recurrent candidate biases"), !shared);
         }
     }
 }

@@ -7,6 +7,7 @@
 #include "kernel_reference.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "kernels/ppo_math.h"
 #include "kernels/ppo_random.h"
@@ -14,7 +15,7 @@
 
 struct RefPpoEnv {
     std::vector<uint32_t> state;
-    std::vector<float> params, obs;
+    std::vector<float> params, obs, memory; // memory: recurrent states, the actor's, then a separate critic's
     uint32_t episode = 0;
     int32_t length = 0;
     float episode_return = 0, discounted = 0;
@@ -24,15 +25,29 @@ struct RefPpoEnv {
 struct RefPpoSample {
     std::vector<float> obs; // as the simulator gives it
     std::vector<float> continuous;
+    std::vector<float> memory; // before the step
     int32_t discrete = 0, ended = 0;
     float log_prob = 0, value = 0, reward = 0, final_value = 0, discounted = 0, advantage = 0, target = 0;
 };
 
 // A dense layer on the way of one sample.
 struct RefLayer {
+    PolicyLayerKind kind;
     int32_t params, in, out;
-    bool is_head;
+    std::vector<float> *by_input;   // the delta of what x is; NULL: of the observation
     std::vector<float> x, y, delta; // delta: the loss by y, then by the sums
+};
+
+// The recurrent state of one network on the way of one sample.
+struct RefState {
+    size_t gate; // its layer; the candidate's follows
+    std::vector<float> before, after, delta;
+};
+
+struct RefPass {
+    std::vector<RefLayer> layers; // the actor's, then the critic's, in the order of the parameters
+    std::vector<RefState> states;
+    size_t critic; // where the critic's layers begin
 };
 
 class RefPpo {
@@ -82,6 +97,8 @@ class RefPpo {
             s->envs[at++] = bits_of(e.discounted);
             for (float x : e.obs)
                 s->envs[at++] = bits_of(x);
+            for (float x : e.memory)
+                s->envs[at++] = bits_of(x);
         }
     }
 
@@ -107,6 +124,7 @@ class RefPpo {
         sim_.observe(e.state.data(), e.params.data(), e.obs.data());
         e.length = 0;
         e.episode_return = e.discounted = 0;
+        e.memory.assign(index_of(ppo_recurrent_state(&spec_.policy)), 0.0f);
     }
 
     void normalize() {
@@ -126,30 +144,43 @@ class RefPpo {
         return x;
     }
 
-    // The critic as a policy of one output: shared, the actor's hidden layers come first.
-    float value_of(const std::vector<float> &obs) const {
+    bool is_recurrent() const { return spec_.policy.actor.recurrent > 0; }
+
+    // The critic as a policy of one output: shared, the actor's other layers come first. Its part of `memory` takes a
+    // step.
+    float value_of(const std::vector<float> &obs, std::vector<float> *memory) const {
         const PpoShape &shape = spec_.policy;
         PolicyShape critic = shape.actor;
         critic.size[critic.layers] = 1;
         std::vector<float> all;
         auto begin = params.begin();
-        if (shape.is_shared) all.assign(begin, begin + policy_layer_offset(&shape.actor, shape.actor.layers - 1));
+        int head = shape.actor.layers - 1 + (is_recurrent() ? 2 : 0);
+        if (shape.is_shared) all.assign(begin, begin + policy_layer_offset(&shape.actor, head));
         all.insert(all.end(), begin + shape.actor_params, begin + shape.actor_params + shape.critic_params);
-        float value = 0;
-        policy_forward(&critic, all.data(), input(obs).data(), &value);
+        float value = 0, *state = memory->data() + (shape.is_shared ? 0 : shape.actor.recurrent);
+        policy_forward(&critic, all.data(), input(obs).data(), state, &value);
         return value;
+    }
+
+    // The value of an observation that no step is made from.
+    float value_at_end(const RefPpoEnv &e) const {
+        std::vector<float> memory = e.memory;
+        return value_of(e.obs, &memory);
     }
 
     const float *log_std() const { return params.data() + spec_.policy.actor_params + spec_.policy.critic_params; }
 
-    RefPpoSample act(int32_t env, uint32_t update, uint32_t t) const {
+    RefPpoSample act(int32_t env, uint32_t update, uint32_t t) {
         RefPpoSample s;
+        RefPpoEnv &e = envs_[index_of(env)];
         const PolicyShape &actor = spec_.policy.actor;
         int32_t count = actor.size[actor.layers];
-        s.obs = envs_[index_of(env)].obs;
-        s.value = value_of(s.obs);
+        s.obs = e.obs;
+        s.memory = e.memory;
+        s.value = value_of(s.obs, &e.memory);
+        if (spec_.policy.is_shared) e.memory = s.memory; // the actor's pass makes the step
         float y[POLICY_OUTPUTS_MAX], prob[POLICY_OUTPUTS_MAX], log_prob[POLICY_OUTPUTS_MAX];
-        policy_forward(&actor, params.data(), input(s.obs).data(), y);
+        policy_forward(&actor, params.data(), input(s.obs).data(), e.memory.data(), y);
         SimWords4 w = ppo_noise(spec_.seed, update, static_cast<uint32_t>(env), t, 0);
         if (actor.discrete) {
             ppo_categorical(y, count, prob, log_prob);
@@ -186,7 +217,7 @@ class RefPpo {
         s->reward = spec_.normalize_reward ? scaled : out.reward;
         s->ended = out.terminated ? PPO_TERMINATED : e.length >= spec_.sim.time_limit ? PPO_TRUNCATED : 0;
         if (s->ended == 0) return;
-        if (s->ended == PPO_TRUNCATED) s->final_value = value_of(e.obs);
+        if (s->ended == PPO_TRUNCATED) s->final_value = value_at_end(e);
         report.episodes++;
         report.episode_steps += e.length;
         e.returned += static_cast<double>(e.episode_return);
@@ -200,7 +231,7 @@ class RefPpo {
             run.push_back(act(env, update, static_cast<uint32_t>(t)));
             step_env(env, &run.back());
         }
-        float next = value_of(envs_[index_of(env)].obs), advantage = 0;
+        float next = value_at_end(envs_[index_of(env)]), advantage = 0;
         for (size_t t = run.size(); t-- > 0;) {
             if (run[t].ended) next = run[t].ended == PPO_TRUNCATED ? run[t].final_value : 0, advantage = 0;
             advantage = ppo_advantage(run[t].reward, run[t].value, next, advantage, spec_.gamma, spec_.lambda);
@@ -215,13 +246,15 @@ class RefPpo {
     size_t shard_samples() const { return index_of(spec_.envs / spec_.shards) * index_of(spec_.rollout); }
 
     std::vector<size_t> part(const KernPpoStep &step, uint32_t epoch, int32_t m, int32_t shard) const {
-        size_t count = shard_samples() / index_of(spec_.minibatches);
-        PpoPermutation p = ppo_permutation(spec_.seed, step.update, epoch, static_cast<uint32_t>(shard),
-                                           static_cast<uint32_t>(shard_samples()));
+        size_t steps = is_recurrent() ? index_of(spec_.rollout) : 1; // that stay together
+        size_t units = shard_samples() / steps, count = units / index_of(spec_.minibatches);
+        PpoPermutation p =
+            ppo_permutation(spec_.seed, step.update, epoch, static_cast<uint32_t>(shard), static_cast<uint32_t>(units));
         std::vector<size_t> out;
         for (size_t i = 0; i < count; i++) {
-            uint32_t place = static_cast<uint32_t>(index_of(m) * count + i);
-            out.push_back(index_of(shard) * shard_samples() + ppo_permutation_at(&p, place));
+            size_t unit = ppo_permutation_at(&p, static_cast<uint32_t>(index_of(m) * count + i));
+            for (size_t t = 0; t < steps; t++)
+                out.push_back(index_of(shard) * shard_samples() + unit * steps + t);
         }
         return out;
     }
@@ -278,42 +311,87 @@ class RefPpo {
         return partial[0] + sum;
     }
 
-    std::vector<RefLayer> forward(const std::vector<float> &x, size_t *critic) const {
+    static float activate(PolicyLayerKind kind, PolicyActivation activation, float sum) {
+        if (kind == POLICY_GATE) return std::fma(0.5f, sim_tanhf(0.5f * sum), 0.5f);
+        if (kind == POLICY_CANDIDATE) return sim_tanhf(sum);
+        return kind == POLICY_HEAD ? sum : policy_activate(sum, activation);
+    }
+
+    // One sample through both networks; memory: before it.
+    void forward(const std::vector<float> &x, const std::vector<float> &memory, RefPass *pass) const {
         const PpoShape &shape = spec_.policy;
-        std::vector<RefLayer> layers;
-        int32_t at = 0, hidden = shape.actor.layers - 1;
-        for (int network = 0; network < 2; network++) {
-            if (network == 1) *critic = layers.size();
-            for (int32_t i = network == 1 && shape.is_shared ? hidden : 0; i <= hidden; i++) {
-                RefLayer l = {at, shape.actor.size[i], shape.actor.size[i + 1], i == hidden, {}, {}, {}};
-                if (network == 1 && i == hidden) l.out = 1;
-                bool joins = network == 1 && shape.is_shared;
-                l.x = i == 0 ? x : joins ? layers[index_of(hidden - 1)].y : layers.back().y;
-                for (int32_t o = 0; o < l.out; o++) {
-                    float sum = layer_sum(params.data() + at, l, o);
-                    l.y.push_back(l.is_head ? sum : policy_activate(sum, shape.actor.activation));
-                }
-                at += (l.in + 1) * l.out;
-                layers.push_back(l);
+        PpoNetwork network;
+        ppo_network(&shape, &network);
+        std::vector<PpoNode> dense;
+        std::copy_if(network.layer, network.layer + network.layers, std::back_inserter(dense),
+                     [](const PpoNode &node) { return node.kind != POLICY_STATE; });
+        size_t count = dense.size(), units = index_of(shape.actor.recurrent);
+        pass->layers.resize(count); // they are pointed at
+        pass->states.resize(is_recurrent() ? memory.size() / units : 0);
+        auto state = pass->states.begin();
+        const std::vector<float> *last = &x;
+        std::vector<float> *by_last = nullptr;
+        for (size_t i = 0; i < count; i++) {
+            bool begins = i > 0 && dense[i].is_critic && !dense[i - 1].is_critic;
+            if (begins) pass->critic = i;
+            if (begins && !shape.is_shared) last = &x, by_last = nullptr;
+            const PpoNode &d = dense[i];
+            RefLayer &l = pass->layers[i];
+            l = {d.kind, d.params, d.in, d.out, by_last, *last, {}, {}};
+            for (int32_t o = 0; o < l.out; o++)
+                l.y.push_back(activate(l.kind, shape.actor.activation, layer_sum(params.data() + l.params, l, o)));
+            if (l.kind == POLICY_HIDDEN) last = &l.y, by_last = &l.delta;
+            if (l.kind != POLICY_CANDIDATE) continue;
+            auto own = memory.begin() + (state - pass->states.begin()) * shape.actor.recurrent;
+            state->gate = i - 1;
+            state->before.assign(own, own + shape.actor.recurrent);
+            for (size_t k = 0; k < units; k++) {
+                float before = state->before[k];
+                state->after.push_back(std::fma(pass->layers[i - 1].y[k], l.y[k] - before, before));
             }
+            last = &state->after, by_last = &state->delta;
+            state++;
         }
-        return layers;
     }
 
     // From layer.delta to the gradient; adds to the loss by the layer's input.
-    void backward(RefLayer *l, std::vector<float> *gradient, std::vector<float> *by_input) const {
+    void backward(RefLayer *l, std::vector<float> *gradient) const {
         const float *w = params.data() + l->params;
         float *g = gradient->data() + l->params;
-        bool tanh = spec_.policy.actor.activation == POLICY_TANH;
+        bool tanh = l->kind == POLICY_CANDIDATE || spec_.policy.actor.activation == POLICY_TANH;
+        std::vector<float> unused, *by_input = l->by_input != nullptr ? l->by_input : &unused;
         by_input->resize(l->x.size(), 0.0f);
         for (int32_t o = 0; o < l->out; o++) {
             float y = l->y[index_of(o)], &d = l->delta[index_of(o)];
-            if (!l->is_head) d = tanh ? d * std::fma(-y, y, 1.0f) : y > 0 ? d : 0.0f;
+            if (l->kind == POLICY_GATE) {
+                d = d * std::fma(-y, y, y);
+            } else if (l->kind != POLICY_HEAD) {
+                d = tanh ? d * std::fma(-y, y, 1.0f) : y > 0 ? d : 0.0f;
+            }
             g[l->in * l->out + o] = g[l->in * l->out + o] + d;
             for (int32_t i = 0; i < l->in; i++) {
                 float x = l->x[index_of(i)], &to = (*by_input)[index_of(i)];
                 g[i * l->out + o] = std::fma(x, d, g[i * l->out + o]);
                 to = std::fma(w[i * l->out + o], d, to);
+            }
+        }
+    }
+
+    // Back through time: from the loss by the states to the loss by gates and candidates.
+    void backward_states(std::vector<RefPass> *passes, const std::vector<int32_t> &ended) const {
+        size_t units = index_of(spec_.policy.actor.recurrent);
+        for (size_t network = 0; network < passes->front().states.size(); network++) {
+            std::vector<float> next(units, 0.0f);
+            for (size_t t = passes->size(); t-- > 0;) {
+                RefState &state = (*passes)[t].states[network];
+                RefLayer &gate = (*passes)[t].layers[state.gate], &candidate = (*passes)[t].layers[state.gate + 1];
+                if (ended[t]) next.assign(units, 0.0f);
+                for (size_t k = 0; k < units; k++) {
+                    float by = state.delta[k] + next[k];
+                    gate.delta.push_back(by * (candidate.y[k] - state.before[k]));
+                    candidate.delta.push_back(by * gate.y[k]);
+                    next[k] = by * (1.0f - gate.y[k]);
+                }
             }
         }
     }
@@ -355,25 +433,30 @@ class RefPpo {
             mean = static_cast<float>(advantages.mean);
             scale = static_cast<float>(1.0 / (std::sqrt(advantages.square / (advantages.count - 1)) + 1e-8));
         }
+        std::vector<RefPass> passes(count); // they are pointed into
+        std::vector<int32_t> ended;
+        std::vector<float> memory;
         for (size_t i = 0; i < count; i++) {
             const RefPpoSample &s = samples_[which[i]];
-            size_t critic = 0;
-            std::vector<RefLayer> layers = forward(input(s.obs), &critic);
-            head_deltas(step, s, (s.advantage - mean) * scale, per_sample, &layers[critic - 1], &layers.back(),
-                        gradient.data() + log_std_at);
-            std::vector<float> unused;
-            auto below = [&](size_t l, size_t bottom) { return l > bottom ? &layers[l - 1].delta : &unused; };
-            bool joins = spec_.policy.is_shared;
-            size_t heads_below = critic >= 2 ? critic - 2 : 0;
-            backward(&layers[critic - 1], &gradient, below(critic - 1, 0));
-            std::vector<float> *to = !joins        ? below(layers.size() - 1, critic)
-                                     : critic >= 2 ? &layers[heads_below].delta
-                                                   : &unused;
-            backward(&layers.back(), &gradient, to);
-            for (size_t l = layers.size() - 1; !joins && l-- > critic;)
-                backward(&layers[l], &gradient, below(l, critic));
-            for (size_t l = critic - 1; l-- > 0;)
-                backward(&layers[l], &gradient, below(l, 0));
+            if (i == 0) memory = s.memory;
+            forward(input(s.obs), memory, &passes[i]);
+            head_deltas(step, s, (s.advantage - mean) * scale, per_sample, &passes[i].layers[passes[i].critic - 1],
+                        &passes[i].layers.back(), gradient.data() + log_std_at);
+            ended.push_back(s.ended);
+            memory.clear();
+            for (const RefState &state : passes[i].states)
+                memory.insert(memory.end(), state.after.begin(), state.after.end());
+            if (s.ended) std::fill(memory.begin(), memory.end(), 0.0f);
+        }
+        for (RefPass &pass : passes) {
+            backward(&pass.layers[pass.critic - 1], &gradient);
+            backward(&pass.layers.back(), &gradient);
+        }
+        backward_states(&passes, ended);
+        for (RefPass &pass : passes) {
+            for (size_t l = pass.layers.size(); l-- > 0;) {
+                if (pass.layers[l].kind != POLICY_HEAD) backward(&pass.layers[l], &gradient);
+            }
         }
         return gradient;
     }
@@ -398,8 +481,9 @@ class RefPpo {
         for (int32_t shard = 0; shard < spec_.shards; shard++) {
             std::vector<size_t> which = part(step, epoch, m, shard);
             std::vector<float> sum;
-            for (size_t at = 0; at < which.size(); at += 256) {
-                size_t count = std::min(which.size() - at, static_cast<size_t>(256));
+            size_t size = is_recurrent() ? index_of(spec_.rollout) : 256; // of a chunk
+            for (size_t at = 0; at < which.size(); at += size) {
+                size_t count = std::min(which.size() - at, size);
                 std::vector<float> g = chunk(step, which.data() + at, count, advantages, per_sample);
                 for (size_t i = 0; at > 0 && i < g.size(); i++)
                     g[i] = sum[i] + g[i];

@@ -15,6 +15,7 @@ struct Setting {
     bool normalize, clip_value;
     int time_limit;        // 0: the simulator's own
     const char *randomize; // NULL: none
+    int32_t recurrent = 0;
 };
 
 KernPpoSpec make_spec(const Setting &s, uint64_t seed) {
@@ -25,7 +26,7 @@ KernPpoSpec make_spec(const Setting &s, uint64_t seed) {
         EXPECT_STATUS(kern_sim_randomize(&spec.sim, s.randomize));
     }
     EXPECT_STATUS(ppo_shape(&spec.policy, spec.sim.spec, s.hidden.data(), static_cast<int>(s.hidden.size()),
-                            s.activation, s.shared));
+                            s.recurrent, s.activation, s.shared));
     spec.seed = seed;
     spec.envs = s.envs;
     spec.shards = s.shards;
@@ -85,6 +86,12 @@ std::vector<Setting> settings() {
         {"acrobot", {9}, POLICY_TANH, true, 20, 2, 12, 3, 2, false, true, 7, nullptr},
         {"mountain_car_continuous", {}, POLICY_TANH, false, 16, 16, 6, 2, 3, true, false, 4, nullptr},
         {"mountain_car", {80, 16}, POLICY_RELU, false, 2, 2, 32, 2, 1, false, false, 0, nullptr},
+        // Recurrent: wide and narrow, behind hidden layers and none, shared and separate; sequences longer and shorter
+        // than the rows that go through the layers together, with episodes that end within them.
+        {"cartpole", {17}, POLICY_TANH, false, 12, 2, 100, 3, 2, true, true, 25, nullptr, 18},
+        {"pendulum", {64}, POLICY_RELU, true, 10, 1, 20, 2, 2, true, false, 16, "mass_kg=0.8:1.2", 5},
+        {"position_only_cartpole", {}, POLICY_TANH, false, 20, 2, 30, 5, 2, false, true, 7, nullptr, 7},
+        {"mountain_car_continuous", {}, POLICY_TANH, true, 4, 4, 60, 1, 2, true, true, 9, nullptr, 70},
     };
 }
 
@@ -216,12 +223,15 @@ TEST(PpoUpdate, NamesWhatIsNotFinite) {
 
 TEST(PpoUpdate, RefusesCountsThatDoNotDivide) {
     CpuKernels kernels(CpuWay{1, "auto", 0});
-    for (int which = 0; which < 4; which++) {
+    for (int which = 0; which < 6; which++) {
         Setting s = settings()[0];
         if (which == 0) s.shards = 3;
         if (which == 1) s.envs = 13;
         if (which == 2) s.minibatches = 7;
         if (which == 3) s.rollout = 0;
+        if (which >= 4) s.recurrent = 4; // three envs in a shard, of 100 samples each
+        if (which == 4) s.minibatches = 2;
+        if (which == 5) s.rollout = PPO_SEQUENCE_MAX + 1;
         KernPpoSpec spec = make_spec(s, 1);
         KernPpo *ppo = nullptr;
         EXPECT_EQ(kernels->ppo_open(kernels.backend(), &spec, &ppo), STATUS_USAGE) << which;

@@ -10,7 +10,8 @@ import pporun_harness as harness
 from pporun_harness import SIMULATORS, KillTests, PporunTest, SignalTests, fixed, rows, tree
 
 # Enough updates that a run takes a few tenths of a second.
-LONG = {"cartpole": 200, "mountain_car": 200, "mountain_car_continuous": 200, "acrobot": 150, "pendulum": 200}
+LONG = {"cartpole": 200, "mountain_car": 200, "mountain_car_continuous": 200, "acrobot": 150, "pendulum": 200,
+        "position_only_cartpole": 200}  # fmt: skip
 
 
 def long(env):
@@ -39,7 +40,7 @@ class Resume(PporunTest):
             flags = ["--lr-anneal", "--clip-anneal", "--shared", "--randomize=" + {
                 "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
                 "mountain_car_continuous": "power=0.001:0.002", "acrobot": "link1_mass_kg=0.8:1.2",
-                "pendulum": "mass_kg=0.8:1.2"}[env]]  # fmt: skip
+                "pendulum": "mass_kg=0.8:1.2", "position_only_cartpole": "pole_mass_kg=0.05:0.2"}[env]]  # fmt: skip
             out = self.path()
             whole = self.good(*fixed(env, checkpoint_every=1, updates=5), *flags, "--out", out)
             for kept in [4, 5]:  # two checkpoints are kept

@@ -257,7 +257,7 @@ float frozen_return(const Ppo &ppo, uint32_t round, uint32_t episode) {
         pendulum_observe(&state, &params, obs);
         for (int k = 0; k < 3; k++)
             obs[k] = std::clamp((obs[k] - normalizer.mean[k]) * normalizer.scale[k], -POLICY_CLIP, POLICY_CLIP);
-        policy_forward(&ppo.spec.policy.actor, ppo.state.params, obs, &mean);
+        policy_forward(&ppo.spec.policy.actor, ppo.state.params, obs, nullptr, &mean);
         float torque = std::fma(std::clamp(mean, -1.0f, 1.0f) + 1.0f, 2.0f, -2.0f); // [-1, 1] to [-2, 2]
         rng.c0 = static_cast<uint32_t>(step + 1) << 8;
         total += pendulum_step(&state, &params, nullptr, &torque, &rng).reward;

@@ -33,11 +33,14 @@ template <> struct Documented<PendulumState> {
     static std::vector<Range> bounds() { return {{-1000, 1000}, {-8, 8}}; }
 };
 
+template <> struct Documented<PositionOnlyCartpoleState> : Documented<CartpoleState> {};
+
 template <typename State> struct Golden;
 template <> struct Golden<CartpoleState> { static constexpr uint64_t hash = 0x5ad11efec1ec86fcu; };
 template <> struct Golden<MountainCarState> { static constexpr uint64_t hash = 0x0a9c75abd2155a1du; };
 template <> struct Golden<MountainCarContinuousState> { static constexpr uint64_t hash = 0x7a8e97a2c3b74df6u; };
 template <> struct Golden<AcrobotState> { static constexpr uint64_t hash = 0xb5c89338d91d6058u; };
+template <> struct Golden<PositionOnlyCartpoleState> { static constexpr uint64_t hash = 0x9f347157d9507705u; };
 template <> struct Golden<PendulumState> { static constexpr uint64_t hash = 0x78546ec084186bceu; };
 
 // FNV-1a over the bits of floats.
@@ -74,7 +77,8 @@ template <typename State, typename Visit> void random_steps(int steps, Visit vis
 }
 
 template <typename State> class InvariantsTest : public testing::Test {};
-using States = testing::Types<CartpoleState, MountainCarState, MountainCarContinuousState, AcrobotState, PendulumState>;
+using States = testing::Types<CartpoleState, MountainCarState, MountainCarContinuousState, AcrobotState, PendulumState,
+                              PositionOnlyCartpoleState>;
 TYPED_TEST_SUITE(InvariantsTest, States);
 
 TYPED_TEST(InvariantsTest, ResetsFillTheDocumentedRange) {
@@ -166,6 +170,31 @@ TEST(CartpoleTest, AFallenPoleEarnsOnceThenNothing) {
     EXPECT_EQ(first.reward, 1.0f);
     EXPECT_EQ(second.terminated, 1);
     EXPECT_EQ(second.reward, 0.0f);
+}
+
+TEST(PositionOnlyCartpoleTest, IsCartpoleSeenByItsPositions) {
+    const CartpoleParams p = Traits<CartpoleState>::defaults();
+    const PositionOnlyCartpoleParams q = Traits<PositionOnlyCartpoleState>::defaults();
+    CartpoleState s;
+    PositionOnlyCartpoleState t;
+    SimRng rng = episode_rng(3), same = rng;
+    cartpole_reset(&s, &p, &rng);
+    position_only_cartpole_reset(&t, &q, &same);
+    for (int step = 0; step < 100; step++) { // until long after the pole has fallen
+        int32_t push = step % 3 == 0;
+        SimStep want = cartpole_step(&s, &p, &push, nullptr, &rng);
+        SimStep got = position_only_cartpole_step(&t, &q, &push, nullptr, &same);
+        float whole[4], seen[2];
+        cartpole_observe(&s, &p, whole);
+        position_only_cartpole_observe(&t, &q, seen);
+        ASSERT_EQ(Traits<CartpoleState>::read(s), Traits<PositionOnlyCartpoleState>::read(t));
+        ASSERT_EQ(s.fallen, t.fallen);
+        ASSERT_EQ(want.reward, got.reward);
+        ASSERT_EQ(want.terminated, got.terminated);
+        ASSERT_EQ(seen[0], whole[0]);
+        ASSERT_EQ(seen[1], whole[2]);
+    }
+    EXPECT_EQ(s.fallen, 1);
 }
 
 TEST(MountainCarTest, TheLeftWallStopsTheCar) {
