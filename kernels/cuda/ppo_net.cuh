@@ -70,7 +70,7 @@ DEVICE_FN void ppo_forward(const CudaPpoArgs &a, const PpoBlock &b) {
             g.rows = layer.out, g.cols = b.rows, g.depth = layer.in;
             g.a = {w, 1, layer.out};
             g.b = {x, 1, b.scratch.pitch};
-            g.c = y, g.c_pitch = b.scratch.pitch;
+            g.c = y, g.c_pitch = b.scratch.pitch, g.is_aligned = true;
             g.bias = w + layer.in * layer.out;
             g.finish = layer.is_head ? GEMM_AS_IS : GEMM_ACTIVATE;
             g.activation = a.actor.activation;
@@ -130,7 +130,7 @@ DEVICE_FN void ppo_input_gradient(const CudaPpoArgs &a, const PpoBlock &b, const
     g.rows = layer.in, g.cols = b.rows, g.depth = layer.out;
     g.a = {a.params + layer.params, layer.out, 1};
     g.b = {delta, 1, b.scratch.pitch};
-    g.c = b.memory + b.scratch.delta[layer.from], g.c_pitch = b.scratch.pitch;
+    g.c = b.memory + b.scratch.delta[layer.from], g.c_pitch = b.scratch.pitch, g.is_aligned = true;
     g.adds = layer.adds_delta;
     g.finish = is_complete ? GEMM_DERIVE : GEMM_AS_IS;
     g.y = b.memory + b.scratch.output[layer.from];
