@@ -12,7 +12,8 @@ enum {
     // A slice of a rollout: so many multiply-adds a block, a few milliseconds, whatever the policy.
     SLICE_PRODUCTS = 1 << 28,
     SLICE_STEPS_MAX = 256,
-    STATIC_SHARED_BYTES = 12 * 1024, // at most, of each kernel
+    THREADS_MIN = 64,                // of a block
+    STATIC_SHARED_BYTES = 20 * 1024, // at most, of each kernel
 };
 
 static const int64_t ROUND_FLOATS = 1 << 28; // partial sums of one round
@@ -32,18 +33,19 @@ static int32_t place(CudaPpoScratch *scratch, int32_t floats) {
 // Where everything is in the scratch memory of a block of that many threads.
 static CudaPpoScratch lay_out(const CudaPpoArgs *args, int threads, bool learns) {
     CudaPpoScratch s = {.threads = threads, .rows = threads / CUDA_PPO_THREADS_PER_ROW};
-    int32_t heads = s.rows * CUDA_PPO_HEAD_PITCH;
-    s.pitch = s.rows + 1; // odd: neither direction meets the same bank twice
-    s.input = place(&s, args->network.layer[0].in * s.pitch);
-    for (int32_t i = 0; i < args->network.layers; i++) {
-        const PpoNode *layer = &args->network.layer[i];
-        int32_t floats = layer->kind == POLICY_HEAD ? heads : layer->out * s.pitch;
+    const PpoNetwork *network = &args->network;
+    // A shared critic's head and the actor's both need the activations of the layer before them.
+    int32_t joint = network->layer[network->critic_head].adds_delta ? network->layer[network->critic_head].from : -1;
+    s.pitch = s.rows + 4; // quadruples stay aligned
+    s.input = place(&s, network->layer[0].in * s.pitch);
+    for (int32_t i = 0; i < network->layers; i++) {
+        int32_t floats = network->layer[i].out * s.pitch;
         s.output[i] = place(&s, floats);
-        if (learns) s.delta[i] = place(&s, floats);
+        if (learns) s.delta[i] = network->layer[i].kind == POLICY_HEAD || i == joint ? place(&s, floats) : s.output[i];
     }
     if (learns) {
-        s.prob = place(&s, heads);
-        s.log_prob = place(&s, heads);
+        s.prob = place(&s, s.rows * CUDA_PPO_ROW_PITCH);
+        s.log_prob = place(&s, s.rows * CUDA_PPO_ROW_PITCH);
         s.losses = place(&s, (int32_t)(sizeof(PpoLosses) / sizeof(double)) * s.pitch);
         s.log_std = place(&s, args->actions * s.pitch);
     }
@@ -51,25 +53,41 @@ static CudaPpoScratch lay_out(const CudaPpoArgs *args, int threads, bool learns)
     return s;
 }
 
-// The most threads whose scratch fits a block's shared memory; where none does, the most, in global memory.
-static CudaPpoScratch choose_scratch(const CudaPpo *ppo, int most, int least, bool learns) {
+static Status occupancy(const CudaPpo *ppo, const CudaPpoScratch *scratch, bool learns, int *blocks) {
+    if (learns) {
+        CUDA_TRY(ppo->backend, cuda_ppo_learn_occupancy(scratch, blocks));
+    } else {
+        CUDA_TRY(ppo->backend, cuda_ppo_rollout_occupancy(ppo->sim, scratch, blocks));
+    }
+    return STATUS_OK;
+}
+
+// The size of a block that has the most threads at work on one SM, and the largest of those; where no scratch fits a
+// block's shared memory, the largest, in global memory. blocks: on one SM.
+static Status choose_scratch(const CudaPpo *ppo, int most, bool learns, CudaPpoScratch *best, int *blocks) {
     size_t limit_bytes = ppo->backend->shared_bytes - STATIC_SHARED_BYTES;
-    for (int threads = most; threads >= least; threads /= 2) {
+    *best = lay_out(&ppo->args, most, learns);
+    *blocks = 0;
+    for (int threads = most; threads >= THREADS_MIN; threads /= 2) {
         CudaPpoScratch scratch = lay_out(&ppo->args, threads, learns);
         scratch.is_shared = (size_t)scratch.floats * sizeof(float) <= limit_bytes;
-        if (scratch.is_shared) return scratch;
+        int here = 0;
+        if (!scratch.is_shared) continue;
+        TRY(occupancy(ppo, &scratch, learns, &here));
+        if (here * threads <= *blocks * best->threads) continue;
+        *best = scratch;
+        *blocks = here;
     }
-    return lay_out(&ppo->args, most, learns);
+    // Of the one that was chosen, and not of the last one that was looked at.
+    TRY(occupancy(ppo, best, learns, blocks));
+    if (*blocks > 0) return STATUS_OK;
+    return cuda_fail(ppo->backend, STATUS_DEVICE, "GPU %d: a block of %d threads of PPO's %s does not fit",
+                     ppo->backend->device, best->threads, learns ? "learning" : "rollout");
 }
 
 // Blocks that work at once: as many as there is work for, or as are resident.
-static Status choose_blocks(const CudaPpo *ppo, int per_processor, const char *what, int64_t jobs, int *blocks) {
-    if (per_processor < 1) {
-        return cuda_fail(ppo->backend, STATUS_DEVICE, "GPU %d: a block of PPO's %s does not fit", ppo->backend->device,
-                         what);
-    }
-    *blocks = (int)at_most(jobs, (int64_t)per_processor * ppo->backend->processors);
-    return STATUS_OK;
+static int resident(const CudaPpo *ppo, int blocks, int64_t jobs) {
+    return (int)at_most(jobs, (int64_t)blocks * ppo->backend->processors);
 }
 
 static Status choose_launches(CudaPpo *ppo) {
@@ -77,15 +95,13 @@ static Status choose_launches(CudaPpo *ppo) {
     CudaPpoArgs *args = &ppo->args;
     int blocks = 0, threads = CUDA_PPO_ROLLOUT_THREADS;
     // Small blocks where there are few envs: more of them work at once.
-    while (threads > 32 && args->envs < (int64_t)backend->processors * threads / CUDA_PPO_THREADS_PER_ROW)
+    while (threads > THREADS_MIN && args->envs < (int64_t)backend->processors * threads / CUDA_PPO_THREADS_PER_ROW)
         threads /= 2;
-    args->rollout = choose_scratch(ppo, threads, 32, false);
-    CUDA_TRY(backend, cuda_ppo_rollout_occupancy(ppo->sim, &args->rollout, &blocks));
+    TRY(choose_scratch(ppo, threads, false, &args->rollout, &blocks));
     int64_t groups = (args->envs + args->rollout.rows - 1) / args->rollout.rows;
-    TRY(choose_blocks(ppo, blocks, "rollout", groups, &ppo->rollout_blocks));
-    args->learn = choose_scratch(ppo, CUDA_PPO_LEARN_THREADS, 64, true);
-    CUDA_TRY(backend, cuda_ppo_learn_occupancy(&args->learn, &blocks));
-    TRY(choose_blocks(ppo, blocks, "learning", (int64_t)args->shards * args->round_chunks, &ppo->learn_blocks));
+    ppo->rollout_blocks = resident(ppo, blocks, groups);
+    TRY(choose_scratch(ppo, CUDA_PPO_LEARN_THREADS, true, &args->learn, &blocks));
+    ppo->learn_blocks = resident(ppo, blocks, (int64_t)args->shards * args->round_chunks);
     int64_t turns = (groups + ppo->rollout_blocks - 1) / ppo->rollout_blocks;
     int64_t products = (int64_t)args->params_count * args->rollout.rows * turns;
     ppo->slice_steps = (int32_t)at_least(at_most(SLICE_PRODUCTS / products, SLICE_STEPS_MAX), 1);

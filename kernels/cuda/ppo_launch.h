@@ -19,7 +19,7 @@ enum {
     CUDA_PPO_ROLLOUT_THREADS = 128, // of a block, at most
     CUDA_PPO_LEARN_THREADS = 256,   // of a block, at most
     CUDA_PPO_THREADS_PER_ROW = 4,   // of the samples or envs that a block has at a time
-    CUDA_PPO_HEAD_PITCH = POLICY_OUTPUTS_MAX + 1,
+    CUDA_PPO_ROW_PITCH = POLICY_OUTPUTS_MAX + 1,
     CUDA_PPO_FOLD_SHARDS = 64, // that one launch folds into one
 };
 
@@ -53,19 +53,19 @@ typedef struct CudaPpoReport {
     PpoMoments obs[POLICY_OBS_MAX];
 } CudaPpoReport;
 
-// Where a block keeps the activations of its rows (samples or envs): floats from the beginning of its scratch memory.
-// Inputs and hidden layers are [unit][pitch], a unit's rows side by side; heads are [row][CUDA_PPO_HEAD_PITCH].
+// Where a block keeps the activations of its rows (samples or envs): floats from the beginning of its scratch memory,
+// [unit][pitch]. Learning keeps more: `delta`, the loss by a layer's sums, in the place of its activations where that
+// can be, and a few lines for each row.
 typedef struct CudaPpoScratch {
     int32_t threads, rows, pitch;
     int32_t floats; // of a block
     int32_t input;
     int32_t output[PPO_LAYERS_MAX];
-    int32_t delta[PPO_LAYERS_MAX]; // the loss by a layer's sums; only in learning, and so are
-    int32_t prob, log_prob;        // [row][CUDA_PPO_HEAD_PITCH] of the actions,
-    int32_t losses;                // [5][pitch] in the order of PpoLosses,
-    int32_t log_std;               // and [action][pitch] the loss by log_std
-    bool is_shared;                // in shared memory; or in `scratch`, [block][floats]
-    int32_t blocks;                // at most, where it is not
+    int32_t delta[PPO_LAYERS_MAX];
+    int32_t prob, log_prob; // [row][CUDA_PPO_ROW_PITCH] of the actions
+    int32_t losses;         // [5][pitch] in the order of PpoLosses
+    int32_t log_std;        // [action][pitch] the loss by log_std
+    bool is_shared;         // in shared memory; or in `scratch`, [block][floats]
 } CudaPpoScratch;
 
 // A sample's place is step * envs + env.

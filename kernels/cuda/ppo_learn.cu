@@ -81,18 +81,23 @@ int cuda_launch_ppo_order(const CudaPpoArgs *args, cudaStream_t stream) {
 // A row's losses go to their lines of the scratch memory.
 typedef enum LossLine { LOSS_POLICY, LOSS_VALUE, LOSS_ENTROPY, LOSS_KL, LOSS_CLIPPED, LOSS_LINES } LossLine;
 
-DEVICE_FN float *row_of(const PpoBlock &b, int place, int row) { return b.memory + place + row * CUDA_PPO_HEAD_PITCH; }
+DEVICE_FN float *row_of(const PpoBlock &b, int place, int row) { return b.memory + place + row * CUDA_PPO_ROW_PITCH; }
 
-DEVICE_FN PpoLikelihood row_likelihood(const CudaPpoArgs &a, const PpoBlock &b, int row, const uint32_t *action) {
-    const float *y = row_of(b, b.scratch.output[a.network.actor_head], row);
+// prob, log_prob: the row's, which it fills in where actions are discrete.
+DEVICE_FN PpoLikelihood row_likelihood(const CudaPpoArgs &a, const PpoBlock &b, const float *y, const uint32_t *action,
+                                       float *prob, float *log_prob) {
     PpoLikelihood now = {0.0f, 0.0f};
+    for (int k = 0; k < a.actions; k++) {
+        float output = y[k * b.scratch.pitch];
+        if (a.actor.discrete) {
+            prob[k] = output; // the logits, for now
+        } else {
+            now = ppo_gaussian_add(now, output, a.params[a.log_std + k], __uint_as_float(action[k]));
+        }
+    }
     if (a.actor.discrete) {
-        float *log_prob = row_of(b, b.scratch.log_prob, row);
-        now.entropy = ppo_categorical(y, a.actions, row_of(b, b.scratch.prob, row), log_prob);
+        now.entropy = ppo_categorical(prob, a.actions, prob, log_prob);
         now.log_prob = log_prob[(int32_t)action[0]];
-    } else {
-        for (int k = 0; k < a.actions; k++)
-            now = ppo_gaussian_add(now, y[k], a.params[a.log_std + k], __uint_as_float(action[k]));
     }
     return now;
 }
@@ -102,23 +107,25 @@ DEVICE_FN void policy_row(const CudaPpoArgs &a, const PpoBlock &b, int row, uint
                           PpoAdvantageScale advantages) {
     const KernPpoStep &step = a.step->step;
     const uint32_t *action = a.action + (int64_t)place * a.action_words;
-    const float *y = row_of(b, b.scratch.output[a.network.actor_head], row);
-    float *delta = row_of(b, b.scratch.delta[a.network.actor_head], row);
+    const float *y = ppo_head(b, a.network.actor_head, row);
+    float *delta = b.memory + b.scratch.delta[a.network.actor_head] + row;
+    float *prob = row_of(b, b.scratch.prob, row), *log_prob = row_of(b, b.scratch.log_prob, row);
     float *lines = b.memory + b.scratch.losses + row, *log_std = b.memory + b.scratch.log_std + row;
     float advantage = (a.advantage[place] - advantages.mean) * advantages.scale;
     float by_entropy = -step.entropy_weight * a.per_sample;
-    PpoLikelihood now = row_likelihood(a, b, row, action);
+    PpoLikelihood now = row_likelihood(a, b, y, action, prob, log_prob);
     PpoPolicyLoss loss = ppo_policy_loss(now.log_prob, a.log_prob[place], advantage, step.clip);
     float by_log_prob = loss.gradient * a.per_sample;
     for (int k = 0; k < a.actions; k++) {
+        int at = k * b.scratch.pitch;
         if (a.actor.discrete) {
-            delta[k] = ppo_categorical_gradient(row_of(b, b.scratch.prob, row), row_of(b, b.scratch.log_prob, row),
-                                                now.entropy, (int32_t)action[0], k, by_log_prob, by_entropy);
+            delta[at] =
+                ppo_categorical_gradient(prob, log_prob, now.entropy, (int32_t)action[0], k, by_log_prob, by_entropy);
         } else {
-            PpoGaussianGradient g = ppo_gaussian_gradient(y[k], a.params[a.log_std + k], __uint_as_float(action[k]),
+            PpoGaussianGradient g = ppo_gaussian_gradient(y[at], a.params[a.log_std + k], __uint_as_float(action[k]),
                                                           by_log_prob, by_entropy);
-            delta[k] = g.mean;
-            log_std[k * b.scratch.pitch] = g.log_std;
+            delta[at] = g.mean;
+            log_std[at] = g.log_std;
         }
     }
     lines[LOSS_POLICY * b.scratch.pitch] = loss.loss;
@@ -131,7 +138,7 @@ DEVICE_FN void value_row(const CudaPpoArgs &a, const PpoBlock &b, int row, uint3
     const KernPpoStep &step = a.step->step;
     PpoValueLoss loss =
         ppo_value_loss(ppo_value(a, b, row), a.value[place], a.target[place], step.clip, step.clip_value);
-    *row_of(b, b.scratch.delta[a.network.critic_head], row) = loss.gradient * (step.value_weight * a.per_sample);
+    b.memory[b.scratch.delta[a.network.critic_head] + row] = loss.gradient * (step.value_weight * a.per_sample);
     b.memory[b.scratch.losses + LOSS_VALUE * b.scratch.pitch + row] = loss.loss;
 }
 
@@ -195,7 +202,7 @@ DEVICE_FN void chunk_gradient(const CudaPpoArgs &a, PpoBlock &b, int32_t shard, 
     }
 }
 
-static __global__ void __launch_bounds__(CUDA_PPO_LEARN_THREADS, 1)
+static __global__ void __launch_bounds__(CUDA_PPO_LEARN_THREADS, 2)
     ppo_gradient(const __grid_constant__ CudaPpoArgs a, int32_t first, int32_t chunks) {
     __shared__ GemmShared gemm_shared;
     if (a.report->end != CUDA_PPO_GOES_ON) return;

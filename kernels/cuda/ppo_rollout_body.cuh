@@ -9,9 +9,14 @@ static __global__ void BODY(ppo_reset)(const __grid_constant__ CudaPpoArgs a) {
     if (env < a.envs) BODY(begin_episode)(a.batch, env);
 }
 
-DEVICE_FN void BODY(ppo_act_discrete)(const CudaPpoArgs &a, const float *logits, SimWords4 noise, int64_t env,
+// y: the head's outputs, `pitch` apart.
+DEVICE_FN void BODY(ppo_act_discrete)(const CudaPpoArgs &a, const float *y, int pitch, SimWords4 noise, int64_t env,
                                       int64_t place) {
-    float prob[DISCRETE > 0 ? DISCRETE : 1], log_prob[DISCRETE > 0 ? DISCRETE : 1];
+    float logits[DISCRETE > 0 ? DISCRETE : 1] = {}, prob[DISCRETE > 0 ? DISCRETE : 1] = {};
+    float log_prob[DISCRETE > 0 ? DISCRETE : 1] = {};
+#pragma unroll
+    for (int k = 0; k < DISCRETE; k++)
+        logits[k] = y[k * pitch];
     (void)ppo_categorical(logits, DISCRETE, prob, log_prob);
     int32_t action = ppo_categorical_draw(prob, DISCRETE, sim_uniform_from(noise.x0));
     float chosen = log_prob[0];
@@ -23,7 +28,7 @@ DEVICE_FN void BODY(ppo_act_discrete)(const CudaPpoArgs &a, const float *logits,
     a.batch.view.discrete[env] = action;
 }
 
-DEVICE_FN void BODY(ppo_act_continuous)(const CudaPpoArgs &a, const float *means, int64_t env, int32_t step,
+DEVICE_FN void BODY(ppo_act_continuous)(const CudaPpoArgs &a, const float *y, int pitch, int64_t env, int32_t step,
                                         int64_t place) {
     const float *log_std = a.params + a.log_std;
     float *actions = a.batch.view.continuous + env / CUDA_LANES * (ACTIONS * CUDA_LANES) + env % CUDA_LANES;
@@ -36,8 +41,8 @@ DEVICE_FN void BODY(ppo_act_continuous)(const CudaPpoArgs &a, const float *means
                 ppo_noise(a.seed, a.step->step.update, (uint32_t)env, (uint32_t)step, (uint32_t)(k / 4)));
         }
         float drawn = k % 4 == 0 ? normal.x0 : k % 4 == 1 ? normal.x1 : k % 4 == 2 ? normal.x2 : normal.x3;
-        float action = ppo_gaussian_draw(means[k], log_std[k], drawn);
-        likelihood = ppo_gaussian_add(likelihood, means[k], log_std[k], action);
+        float mean = y[k * pitch], action = ppo_gaussian_draw(mean, log_std[k], drawn);
+        likelihood = ppo_gaussian_add(likelihood, mean, log_std[k], action);
         a.action[place * ACTIONS + k] = __float_as_uint(action);
         actions[k * CUDA_LANES] = policy_clamped(action, a.actor.action_low, a.actor.action_high);
     }
@@ -47,13 +52,13 @@ DEVICE_FN void BODY(ppo_act_continuous)(const CudaPpoArgs &a, const float *means
 // One row's action and step. Returns whether the episode was cut off, so that its final observation needs a value.
 DEVICE_FN bool BODY(ppo_step)(const CudaPpoArgs &a, const PpoBlock &b, int row, int64_t env, int32_t step) {
     int64_t place = ppo_place(a, env, step);
-    const float *y = b.memory + b.scratch.output[a.network.actor_head] + row * CUDA_PPO_HEAD_PITCH;
+    const float *y = ppo_head(b, a.network.actor_head, row);
     a.value[place] = ppo_value(a, b, row);
     if (DISCRETE > 0) {
         SimWords4 noise = ppo_noise(a.seed, a.step->step.update, (uint32_t)env, (uint32_t)step, 0);
-        BODY(ppo_act_discrete)(a, y, noise, env, place);
+        BODY(ppo_act_discrete)(a, y, b.scratch.pitch, noise, env, place);
     } else {
-        BODY(ppo_act_continuous)(a, y, env, step, place);
+        BODY(ppo_act_continuous)(a, y, b.scratch.pitch, env, step, place);
     }
     bool begins = BODY(step_env)(a.batch, env, step);
     int32_t ended = ppo_take_reward(a, env, place);
@@ -81,7 +86,7 @@ DEVICE_FN void BODY(ppo_group)(const CudaPpoArgs &a, const PpoBlock &b, int64_t 
     if (row < b.rows) a.last_value[env] = ppo_value(a, b, row);
 }
 
-static __global__ void __launch_bounds__(CUDA_PPO_ROLLOUT_THREADS, 1)
+static __global__ void __launch_bounds__(CUDA_PPO_ROLLOUT_THREADS, 4)
     BODY(ppo_rollout)(const __grid_constant__ CudaPpoArgs a, int32_t begin, int32_t end) {
     __shared__ GemmShared gemm_shared;
     PpoBlock b = {a.rollout, gemm_shared, ppo_scratch(a, a.rollout), 0};
