@@ -36,9 +36,12 @@ static const KernSimulatorDefault simulator_defaults[] = {
     {"acrobot", "rollout", "64"},
     {"acrobot", "minibatches", "4"},
     {"acrobot", "hidden", "32,32"},
-    {"pendulum", "minibatches", "16"},
+    {"pendulum", "envs", "16"},
+    {"pendulum", "epochs", "2"},
+    {"pendulum", "lr", "0.005"},
     {"pendulum", "gamma", "0.95"},
-    {"pendulum", "hidden", "32,32"},
+    {"pendulum", "hidden", "16,16"},
+    {"pendulum", "activation", "relu"},
     {"pendulum", "target", "-175"},
 };
 
