@@ -29,6 +29,8 @@ static const KernSimulatorDefault simulator_defaults[] = {
     {"pendulum", "hidden", "32"},
     {"pendulum", "activation", "relu"},
     {"pendulum", "episodes", "2"},
+    {"position_only_cartpole", "hidden", "none"},
+    {"position_only_cartpole", "recurrent", "16"},
 };
 
 Status es_config_simulator_defaults(HostConfig *config, const SimSpec *sim) {
@@ -52,6 +54,7 @@ Status es_config_spec(const EsConfig *config, KernEsSpec *spec) {
     TRY(kern_sim_of_settings(&spec->sim, config->env, config->time_limit, &config->set, &config->randomize));
     TRY(policy_shape(&spec->policy, spec->sim.spec, config->hidden.at, config->hidden.count,
                      config->activation == 0 ? POLICY_TANH : POLICY_RELU));
+    TRY(policy_set_recurrent(&spec->policy, (int32_t)config->recurrent));
     spec->seed = (uint64_t)config->seed;
     spec->members = (int32_t)config->pop;
     spec->episodes = (int32_t)config->episodes;

@@ -43,6 +43,12 @@ static const KernSimulatorDefault simulator_defaults[] = {
     {"pendulum", "hidden", "16,16"},
     {"pendulum", "activation", "relu"},
     {"pendulum", "target", "-175"},
+    {"position_only_cartpole", "steps", "300000"},
+    {"position_only_cartpole", "envs", "16"},
+    {"position_only_cartpole", "rollout", "64"},
+    {"position_only_cartpole", "minibatches", "4"},
+    {"position_only_cartpole", "hidden", "32"},
+    {"position_only_cartpole", "recurrent", "32"},
 };
 
 Status ppo_config_simulator_defaults(HostConfig *config, const SimSpec *sim) {

@@ -165,10 +165,10 @@ static void backward_activation(const float *restrict output, float *restrict de
     const float *y = __builtin_assume_aligned(output, 64);
     float *d = __builtin_assume_aligned(delta, 64);
     if (activation == POLICY_TANH) {
-        for (int i = 0; i < count; i++) // vectorises x2
+        for (int i = 0; i < count; i++) // vectorises
             d[i] = d[i] * sim_fmaf(-y[i], y[i], 1.0f);
     } else {
-        for (int i = 0; i < count; i++) // vectorises x2
+        for (int i = 0; i < count; i++) // vectorises
             d[i] = y[i] > 0.0f ? d[i] : 0.0f;
     }
 }

@@ -282,6 +282,17 @@ TEST_F(CudaUpdateTest, RoundsChangeNothing) {
     compare_updates({8}, 1500);
 }
 
+TEST_F(CudaEsTest, RefusesRecurrentPolicies) {
+    KernEsSpec spec = make_spec(sim_spec_find("cartpole"), {8}, 2, 1);
+    ASSERT_OK(policy_set_recurrent(&spec.policy, 4));
+    KernEs *es = nullptr;
+    HostPlan plan;
+    host_plan_init(&plan);
+    EXPECT_EQ(cuda->ops->es_plan(cuda, &spec, &plan), STATUS_USAGE);
+    EXPECT_EQ(cuda->ops->es_open(cuda, &spec, &es), STATUS_USAGE);
+    EXPECT_NE(std::string(host_message()).find("recurrent policies are not on GPUs yet"), std::string::npos);
+}
+
 // Whole generations: whatever one operation leaves to the next is the same.
 TEST_F(CudaUpdateTest, GenerationsMatchTheCpu) {
     for (const char *name : {"cartpole", "pendulum"}) {

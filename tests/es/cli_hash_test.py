@@ -23,6 +23,7 @@ CASES = {
     "own episodes": ({"hidden": "20", "activation": "relu"}, ["--no-common-random", "--no-normalize"]),
     "short": ({"pop": 64, "generations": 2, "time_limit": 50}, []),
     "linear": ({"hidden": "none", "pop": 600, "episodes": 1, "generations": 4}, []),
+    "recurrent": ({"hidden": "10", "recurrent": 20, "pop": 70}, []),
 }
 RANDOMIZE = {
     "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
@@ -37,6 +38,10 @@ def cases():
         for name, (changes, flags) in CASES.items():
             yield env, name, fixed(env, **changes) + flags
         yield env, "randomized", fixed(env) + ["--randomize=" + RANDOMIZE[env]]
+
+
+def runs_on_gpu(case):
+    return case != "recurrent"
 
 
 def read_golden():
@@ -123,7 +128,11 @@ class Cuda(HashTest):
     def test_golden(self):
         """All of them with SHOAL_TEST_LONG, which takes minutes on a virtual GPU."""
         every = os.environ.get("SHOAL_TEST_LONG") == "1"
-        self.check_golden("--device=cuda", wanted=lambda env, name: every or name == "short" or env == "cartpole")
+        self.check_golden("--device=cuda", wanted=lambda env, name: runs_on_gpu(name) and (every or name == "short" or env == "cartpole"))
+
+    def test_recurrent_policies_are_refused(self):
+        self.refused(2, ["recurrent policies are not on GPUs yet", "--device cpu"],
+                     *fixed("cartpole", device="cuda", recurrent=4))  # fmt: skip
 
     def test_resumed_on_the_other_device(self):
         for first, second in [("cpu", "cuda"), ("cuda", "cpu")]:
@@ -139,6 +148,7 @@ if __name__ == "__main__":
     elif sys.argv[1:] == ["--list"]:
         golden = read_golden()
         for env, name, args in cases():
-            print(env, name, golden[env, name], " ".join(args), sep="\t")
+            if runs_on_gpu(name):
+                print(env, name, golden[env, name], " ".join(args), sep="\t")
     else:
         harness.main()

@@ -363,7 +363,8 @@ class EsCheckpoint : public EsTestBase {
 };
 
 TEST_F(EsCheckpoint, BringsEverythingBack) {
-    for (const char *env : {"cartpole", "mountain_car", "mountain_car_continuous", "acrobot", "pendulum"}) {
+    for (const char *env :
+         {"cartpole", "mountain_car", "mountain_car_continuous", "acrobot", "pendulum", "position_only_cartpole"}) {
         OpenEs unbroken(backend, settings(env)), saved(backend, settings(env)), loaded(backend, settings(env));
         unbroken.run(7);
         saved.run(3);

@@ -22,6 +22,8 @@ CASES = {
     "nothing normalised": ({"seed": 17, "max-grad-norm": 0},
                            ["--no-normalize-obs", "--no-normalize-reward", "--no-normalize-advantage"]),
     "linear": ({"hidden": "none", "envs": 8, "rollout": 100, "minibatches": 5, "updates": 4}, []),
+    "recurrent": ({"hidden": "10", "recurrent": 20, "minibatches": 2}, []),
+    "recurrent, shared": ({"hidden": "none", "recurrent": 7, "shards": 4, "rollout": 60, "updates": 4}, ["--shared"]),
 }  # fmt: skip
 RANDOMIZE = {
     "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
@@ -73,7 +75,8 @@ class Hash(HashTest):
         """A hash that does not change with a setting would prove nothing."""
         changes = [{}, {"seed": 6}, {"updates": 11}, {"lr": 0.0011}, {"gamma": 0.97}, {"lambda": 0.8}, {"clip": 0.01},
                    {"entropy": 0.1}, {"value-weight": 0.4}, {"max-grad-norm": 0.1}, {"epochs": 3}, {"minibatches": 8},
-                   {"beta1": 0.8}, {"beta2": 0.99}, {"adam-epsilon": 1e-3}, {"activation": "relu"}]  # fmt: skip
+                   {"beta1": 0.8}, {"beta2": 0.99}, {"adam-epsilon": 1e-3}, {"activation": "relu"},
+                   {"recurrent": 8, "minibatches": 2}, {"recurrent": 9, "minibatches": 2}]  # fmt: skip
         flags = ["--lr-anneal", "--clip-anneal", "--shared", "--no-normalize-obs", "--no-normalize-reward",
                  "--no-normalize-advantage"]  # fmt: skip
         hashes = [self.hash(*fixed("cartpole", **c)) for c in changes]
@@ -86,7 +89,8 @@ class Hash(HashTest):
         self.assertIn("baseline", isas)
         print(f"instruction sets: {' '.join(isas)}")
         for env in SIMULATORS:
-            for changes in [{}] if harness.SANITIZED else [{}, {"envs": 48, "shards": 2, "rollout": 16}]:
+            recurrent = {"recurrent": 18, "envs": 48, "shards": 4, "minibatches": 3, "rollout": 16}
+            for changes in [recurrent] if harness.SANITIZED else [{}, {"envs": 48, "shards": 2, "rollout": 16}, recurrent]:
                 changes = {**changes, "steps": 4 * changes.get("envs", 16) * changes.get("rollout", 32)}
                 expected = self.hash(*fixed(env, threads=1, lanes=1, isa="baseline", **changes))
                 for i, isa in enumerate(isas):

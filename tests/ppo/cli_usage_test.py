@@ -30,6 +30,8 @@ class Usage(UsageTests, PporunTest):
             ("target-kl", -1, "0 to 1000000000"),
             ("log-std", 6, "-20 to 5"),
             ("adam-epsilon", 0, "1e-12 to 1"),
+            ("recurrent", -1, "0 to 1024 units"),
+            ("recurrent", 1025, "0 to 1024 units"),
         ])  # fmt: skip
 
     def test_sizes_that_do_not_fit(self):
@@ -38,6 +40,10 @@ class Usage(UsageTests, PporunTest):
             (["--envs 100", "multiple of --shards 64"], "--envs=100", "--shards=64"),
             (["--minibatches 3", "64 steps", "--envs 64 / --shards 32", "--rollout 32"],
              "--envs=64", "--shards=32", "--rollout=32", "--minibatches=3"),
+            (["--minibatches 4", "divide a shard's 2 envs", "--envs 64 / --shards 32", "--recurrent"],
+             "--envs=64", "--shards=32", "--minibatches=4", "--recurrent=8"),
+            (["--rollout 4097", "at most 4096 steps", "--recurrent"],
+             "--envs=8", "--rollout=4097", "--minibatches=1", "--recurrent=8"),
             (["--steps 1000", "takes 2048"], "--envs=64", "--rollout=32", "--minibatches=4", "--steps=1000"),
             (["--envs 1048576 x --rollout 4096", "at most 2147483647"], "--envs=1048576", "--rollout=4096"),
             (["--steps", "at most 134217727 updates"], "--envs=1", "--rollout=1", "--minibatches=1", "--steps=1000000000"),
@@ -48,6 +54,10 @@ class Usage(UsageTests, PporunTest):
         for envs, shards in [(1, 1), (8, 8), (96, 32), (64, 64), (4096, 64)]:
             out = self.call("cartpole", "--dry-run", "--device=cpu", "--bind=none", f"--envs={envs}", "--rollout=64",
                             "--minibatches=4", "--steps=10000000").out  # fmt: skip
+            self.assertIn(f"{envs} envs ({shards} shards)", out)
+        for envs, shards in [(4, 1), (64, 16), (4096, 64)]:  # a shard has an env for each minibatch
+            out = self.call("cartpole", "--dry-run", "--device=cpu", "--bind=none", f"--envs={envs}", "--rollout=64",
+                            "--minibatches=4", "--steps=10000000", "--recurrent=8").out  # fmt: skip
             self.assertIn(f"{envs} envs ({shards} shards)", out)
 
     def test_annealed_runs_keep_their_length(self):

@@ -14,7 +14,8 @@
 
 namespace {
 
-const char *const SIMULATORS[] = {"cartpole", "mountain_car", "mountain_car_continuous", "acrobot", "pendulum"};
+const char *const SIMULATORS[] = {"cartpole", "mountain_car", "mountain_car_continuous",
+                                  "acrobot",  "pendulum",     "position_only_cartpole"};
 
 // The settings of a tiny problem, with the simulator's defaults; more are set by the caller.
 PpoConfig settings(const char *env) {
@@ -101,6 +102,11 @@ TEST(PpoConfig, RefusesSizesThatDoNotFit) {
     values.steps = 127;
     EXPECT_FAILS(STATUS_USAGE, "--steps 127", ppo_config_spec(&values, &spec));
     values.steps = 128;
+    EXPECT_OK(ppo_config_spec(&values, &spec));
+    values.recurrent = 5;
+    values.minibatches = 2; // there is one env in a shard
+    EXPECT_FAILS(STATUS_USAGE, "--minibatches 2: must divide a shard's 1 envs", ppo_config_spec(&values, &spec));
+    values.shards = 4;
     EXPECT_OK(ppo_config_spec(&values, &spec));
 }
 
@@ -351,6 +357,12 @@ TEST_F(PpoCheckpoint, OfAnotherPolicyOrSimulatorIsRefused) {
     OpenPpo shared(backend, values);
     ASSERT_OK(ppo_save(&shared, path.c_str()));
     refused(&ppo, path, "'pendulum 3-5-1 tanh, shared critic'");
+    values = settings("pendulum");
+    values.recurrent = 4;
+    values.shards = 1;
+    OpenPpo recurrent(backend, values);
+    ASSERT_OK(ppo_save(&recurrent, path.c_str()));
+    refused(&ppo, path, "'pendulum 3-5-r4-1 tanh, separate critic'");
     values = settings("pendulum");
     values.envs = 16;
     OpenPpo more(backend, values);
