@@ -185,8 +185,9 @@ static void finish_env(const Rollout *w, int row, float last_value) {
         ppo->env_obs[env * obs + k] = ppo_moments_of(ppo->samples.obs + first * obs + k, steps, obs);
     PpoOutcome *of_env = &ppo->of_env[env];
     of_env->discounted = ppo_moments_of(advantage, steps, 1);
-    ppo_advantages(ppo->reward + first, ppo->samples.value + first, ppo->samples.ended + first, ppo->final_value + first,
-                   last_value, steps, 1, ppo->spec.gamma, ppo->spec.lambda, advantage, target);
+    ppo_advantages(ppo->reward + first, ppo->samples.value + first, ppo->samples.ended + first,
+                   ppo->final_value + first, last_value, steps, 1, ppo->spec.gamma, ppo->spec.lambda, advantage,
+                   target);
     of_env->target = ppo_moments_of(target, steps, 1);
     of_env->residual = ppo_moments_of(advantage, steps, 1);
 }

@@ -51,18 +51,26 @@ typedef struct Gemm {
 DEVICE_FN void gemm_stage(float (*slice)[GEMM_PITCH], GemmMatrix from, int count, int depth, int tile) {
     int thread = (int)threadIdx.x, threads = (int)blockDim.x;
     if (from.k_stride == 1) {
+        int first = thread % 8;
         for (int i = thread / 8; i < tile; i += threads / 8) {
-            const float *at = from.at + i * from.i_stride;
-            for (int k = thread % 8; k < depth; k += 8)
-                slice[k][i] = i < count ? at[k] : 0.0f;
+            const float *at = from.at + i * from.i_stride + first;
+            float *to = &slice[first][i];
+#pragma unroll
+            for (int k = 0; k < GEMM_DEPTH; k += 8) {
+                if (first + k < depth) to[k * GEMM_PITCH] = i < count ? at[k] : 0.0f;
+            }
         }
     } else {
         int lines = threads / tile > 1 ? threads / tile : 1, line = threads / tile > 1 ? thread / tile : 0;
         for (int i = thread - line * tile; i < tile; i += threads) {
-            const float *at = from.at + i;
+            const float *at = from.at + i + line * from.k_stride;
+            float *to = &slice[line][i];
 #pragma unroll 4
-            for (int k = line; k < depth; k += lines)
-                slice[k][i] = i < count ? at[k * from.k_stride] : 0.0f;
+            for (int k = line; k < depth; k += lines) {
+                *to = i < count ? *at : 0.0f;
+                at += lines * from.k_stride;
+                to += lines * GEMM_PITCH;
+            }
         }
     }
 }
@@ -70,8 +78,8 @@ DEVICE_FN void gemm_stage(float (*slice)[GEMM_PITCH], GemmMatrix from, int count
 // a, b: of the slice's first row.
 DEVICE_FN void gemm_multiply(const float *a, const float *b, int b_pitch, int depth, float sum[4][4]) {
 #pragma unroll 2
-    for (int k = 0; k < depth; k++) {
-        float4 p = *(const float4 *)(a + k * GEMM_PITCH), q = *(const float4 *)(b + k * b_pitch);
+    for (int k = 0; k < depth; k++, a += GEMM_PITCH, b += b_pitch) {
+        float4 p = *(const float4 *)a, q = *(const float4 *)b;
         float x[4] = {p.x, p.y, p.z, p.w}, y[4] = {q.x, q.y, q.z, q.w};
 #pragma unroll
         for (int i = 0; i < 4; i++) {

@@ -1,6 +1,6 @@
 // From the gradients of chunks of samples to new parameters: the fold of chunks and shards, the norm, Adam.
+#include "kernels/cuda/fold16.cuh"
 #include "kernels/cuda/ppo_launch.h"
-#include "kernels/cuda/ppo_sums.cuh"
 
 enum {
     FOLD_PARAMS = 32, // of a block

@@ -1,8 +1,8 @@
 // PPO's learning on the GPU, up to the gradients of chunks of samples: the order of an epoch's samples, the scale of
 // each minibatch's advantages, and the networks forwards and backwards. The semantics are those of
 // kernels/cpu/ppo_update.c and kernels/cpu/ppo_learn.c.
+#include "kernels/cuda/fold16.cuh"
 #include "kernels/cuda/ppo_net.cuh"
-#include "kernels/cuda/ppo_sums.cuh"
 #include "kernels/ppo_random.h"
 
 enum { ORDER_THREADS = PPO_CHUNK };
@@ -214,21 +214,14 @@ static __global__ void __launch_bounds__(CUDA_PPO_LEARN_THREADS, 2)
     }
 }
 
-static size_t shared_bytes(const CudaPpoScratch *scratch) {
-    return scratch->is_shared ? (size_t)scratch->floats * sizeof(float) : 0;
-}
-
 int cuda_ppo_learn_occupancy(const CudaPpoScratch *scratch, int *blocks) {
-    const void *kernel = (const void *)ppo_gradient;
-    int bytes = (int)shared_bytes(scratch);
-    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    if (error != cudaSuccess) return error;
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, scratch->threads, shared_bytes(scratch));
+    return ppo_occupancy((const void *)ppo_gradient, scratch, blocks);
 }
 
 int cuda_launch_ppo_gradient(const CudaPpoArgs *args, int32_t first, int blocks, cudaStream_t stream) {
     const CudaPpoScratch *scratch = &args->learn;
     int32_t chunks = args->chunks - first < args->round_chunks ? args->chunks - first : args->round_chunks;
-    ppo_gradient<<<(unsigned)blocks, (unsigned)scratch->threads, shared_bytes(scratch), stream>>>(*args, first, chunks);
+    ppo_gradient<<<(unsigned)blocks, (unsigned)scratch->threads, ppo_shared_bytes(scratch), stream>>>(*args, first,
+                                                                                                      chunks);
     return cudaGetLastError();
 }

@@ -4,6 +4,7 @@
 #ifndef SHOAL_KERNELS_CUDA_PPO_NET_CUH
 #define SHOAL_KERNELS_CUDA_PPO_NET_CUH
 
+#include "kernels/cuda/fold16.cuh"
 #include "kernels/cuda/gemm.cuh"
 #include "kernels/cuda/ppo_launch.h"
 
@@ -27,18 +28,24 @@ DEVICE_FN float *ppo_scratch(const CudaPpoArgs &a, const CudaPpoScratch &scratch
     return memory;
 }
 
+// The dynamic shared memory of its kernel.
+static inline size_t ppo_shared_bytes(const CudaPpoScratch *scratch) {
+    return scratch->is_shared ? (size_t)scratch->floats * sizeof(float) : 0;
+}
+
+// How many such blocks one SM takes; also allows the kernel that much shared memory.
+static inline cudaError_t ppo_occupancy(const void *kernel, const CudaPpoScratch *scratch, int *blocks) {
+    size_t bytes = ppo_shared_bytes(scratch);
+    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (error != cudaSuccess) return error;
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, scratch->threads, bytes);
+}
+
 DEVICE_FN float *ppo_input(const PpoBlock &b, const PpoNode &layer) {
     return b.memory + (layer.from < 0 ? b.scratch.input : b.scratch.output[layer.from]);
 }
 
 // ---- forwards ------------------------------------------------------------------------------------------------------
-
-DEVICE_FN float ppo_fold16(float partial) {
-    partial = partial + __shfl_down_sync(0xffffffffu, partial, 8, 16);
-    partial = partial + __shfl_down_sync(0xffffffffu, partial, 4, 16);
-    partial = partial + __shfl_down_sync(0xffffffffu, partial, 2, 16);
-    return partial + __shfl_down_sync(0xffffffffu, partial, 1, 16);
-}
 
 // 16 lanes are the 16 partial sums of one output of one row.
 DEVICE_FN void ppo_forward_narrow(const PpoBlock &b, const PpoNode &layer, const float *w, const float *x, float *y,
@@ -49,7 +56,7 @@ DEVICE_FN void ppo_forward_narrow(const PpoBlock &b, const PpoNode &layer, const
         float partial = 0.0f;
         for (int i = k; i < layer.in && sum < sums; i += 16)
             partial = sim_fmaf(w[i * layer.out + o], x[i * pitch + row], partial);
-        float total = ppo_fold16(partial);
+        float total = fold_lanes16(partial, 0xffffffffu);
         if (k != 0 || sum >= sums) continue;
         total = total + w[layer.in * layer.out + o];
         y[o * pitch + row] = layer.kind == POLICY_HEAD ? total : policy_activate(total, activation);
@@ -125,7 +132,8 @@ DEVICE_FN void ppo_weight_gradient(const PpoBlock &b, const PpoNode &layer, cons
 // the activation, unless a shared critic's head still has its part to add. Complete, it may take the place of the
 // activations.
 DEVICE_FN void ppo_input_gradient(const CudaPpoArgs &a, const PpoBlock &b, const PpoNode &layer, const float *delta) {
-    bool is_complete = layer.kind != POLICY_HEAD || layer.adds_delta || !a.network.layer[a.network.critic_head].adds_delta;
+    bool is_complete =
+        layer.kind != POLICY_HEAD || layer.adds_delta || !a.network.layer[a.network.critic_head].adds_delta;
     Gemm g = {};
     g.rows = layer.in, g.cols = b.rows, g.depth = layer.out;
     g.a = {a.params + layer.params, layer.out, 1};

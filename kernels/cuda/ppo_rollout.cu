@@ -55,16 +55,8 @@ typedef void PpoRolloutKernel(const CudaPpoArgs args, int32_t begin, int32_t end
 static PpoResetKernel *const reset_kernels[] = {SIM_LIST(PPO_RESET_ROW)};
 static PpoRolloutKernel *const rollout_kernels[] = {SIM_LIST(PPO_ROLLOUT_ROW)};
 
-static size_t shared_bytes(const CudaPpoScratch *scratch) {
-    return scratch->is_shared ? (size_t)scratch->floats * sizeof(float) : 0;
-}
-
 int cuda_ppo_rollout_occupancy(int sim, const CudaPpoScratch *scratch, int *blocks) {
-    const void *kernel = (const void *)rollout_kernels[sim];
-    int bytes = (int)shared_bytes(scratch);
-    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    if (error != cudaSuccess) return error;
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, scratch->threads, shared_bytes(scratch));
+    return ppo_occupancy((const void *)rollout_kernels[sim], scratch, blocks);
 }
 
 int cuda_launch_ppo_reset(int sim, const CudaPpoArgs *args, cudaStream_t stream) {
@@ -76,7 +68,7 @@ int cuda_launch_ppo_reset(int sim, const CudaPpoArgs *args, cudaStream_t stream)
 int cuda_launch_ppo_rollout(int sim, const CudaPpoArgs *args, int32_t begin, int32_t end, int blocks,
                             cudaStream_t stream) {
     const CudaPpoScratch *scratch = &args->rollout;
-    rollout_kernels[sim]<<<(unsigned)blocks, (unsigned)scratch->threads, shared_bytes(scratch), stream>>>(*args, begin,
-                                                                                                          end);
+    rollout_kernels[sim]<<<(unsigned)blocks, (unsigned)scratch->threads, ppo_shared_bytes(scratch), stream>>>(
+        *args, begin, end);
     return cudaGetLastError();
 }

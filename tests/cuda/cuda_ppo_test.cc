@@ -23,8 +23,8 @@ struct Setting {
 KernPpoSpec make_spec(const Setting &s, uint64_t seed) {
     KernPpoSpec spec = {};
     spec.sim = test_sim(sim_spec_find(s.sim), s.time_limit, s.randomised);
-    EXPECT_EQ(ppo_shape(&spec.policy, spec.sim.spec, s.hidden.data(), static_cast<int>(s.hidden.size()), 0, s.activation,
-                        s.shared),
+    EXPECT_EQ(ppo_shape(&spec.policy, spec.sim.spec, s.hidden.data(), static_cast<int>(s.hidden.size()), 0,
+                        s.activation, s.shared),
               STATUS_OK)
         << host_message();
     spec.seed = seed;
