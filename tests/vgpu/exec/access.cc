@@ -246,6 +246,7 @@ void Warp::copy_from_shared(const Instr &in, int lane, uint64_t to, uint64_t fro
 
 uint8_t *Warp::barrier_of_copy(const Instr &in, int lane, uint64_t offset) {
     uint64_t offsets[LANES];
+    if (offset % sizeof(uint64_t) != 0) throw misaligned("shared", Access::atomic, sizeof(uint64_t), lane);
     uint8_t *where = shared_span(lane, offset, sizeof(uint64_t));
     offsets[lane] = uint64_t(where - block_.shared());
     check_shared(in, Mask{1} << lane, sizeof(uint64_t), Access::atomic, offsets);

@@ -63,6 +63,9 @@ class Block {
     // ---- memory ----
     uint8_t *shared() { return shared_.data(); }
     uint64_t shared_bytes() const { return shared_bytes_; }
+    bool is_shared(const uint8_t *where) const {
+        return where >= shared_.data() && where < shared_.data() + shared_.size();
+    }
     uint64_t dynamic_shared_at() const { return dynamic_shared_at_; }
     uint8_t *shared_shadow() { return shared_shadow_.data(); }
     uint64_t local_bytes_per_thread() const { return local_bytes_; }
