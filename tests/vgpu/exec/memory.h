@@ -19,6 +19,9 @@ struct Windows {
 constexpr uint64_t WINDOW_BYTES = uint64_t{1} << 30;
 const Windows &memory_windows();
 
+// For malloc in kernels: all its live allocations on a device have `limit` bytes at most. 0: they would have more.
+uint64_t memory_alloc_heap(int device, uint64_t bytes, uint64_t limit);
+
 // A live allocation, as a kernel may use it: address + to_host is where its bytes are.
 struct Reach {
     uint64_t first = 1, end = 0;
