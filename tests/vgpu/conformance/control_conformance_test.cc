@@ -362,6 +362,58 @@ TEST_F(ControlTest, StructParameters) {
           });
 }
 
+// A function with more local memory than any stack has by default, at an alignment that its caller's does not have.
+TEST_F(ControlTest, GreatAlignedFrames) {
+    check(std::string(R"(
+.func (.param .b32 result) great(.param .b32 given)
+{
+    .reg .b32 %n, %low;
+    .reg .b64 %first, %last;
+    .local .align 64 .b8 all[30016];
+    ld.param.b32 %n, [given];
+    mov.u64 %first, all;
+    add.u64 %last, %first, 30012;
+    st.local.u32 [%last], %n;
+    st.local.u32 [%first], %n;
+    cvta.local.u64 %first, %first;
+    cvt.u32.u64 %low, %first;
+    and.b32 %low, %low, 63;
+    ld.local.u32 %n, [%last];
+    add.u32 %n, %n, %low;
+    st.param.b32 [result], %n;
+    ret;
+}
+.func (.param .b32 result) between(.param .b32 given)
+{
+    .reg .b32 %n;
+    .reg .b64 %own;
+    .local .align 4 .b8 own[20];
+    ld.param.b32 %n, [given];
+    mov.u64 %own, own;
+    st.local.u32 [%own+16], %n;
+    {
+        .param .b32 argument;
+        .param .b32 returned;
+        st.param.b32 [argument], %n;
+        call (returned), great, (argument);
+        ld.param.b32 %n, [returned];
+    }
+    st.param.b32 [result], %n;
+    ret;
+}
+)") + KERNEL_BEGIN +
+              R"(
+    {
+        .param .b32 argument;
+        .param .b32 returned;
+        st.param.b32 [argument], %x;
+        call (returned), between, (argument);
+        ld.param.b32 %y, [returned];
+    }
+)" + KERNEL_END,
+          TestRandom(11).vector<uint32_t>(THREADS), [](uint32_t x) { return x; });
+}
+
 uint32_t fibonacci(uint32_t n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
 
 // Two calls at each level; the depth differs from lane to lane, and each level has registers and memory of its own.

@@ -202,6 +202,33 @@ TEST_F(LaunchTest, SharedMemorySizesAndClocks) {
     EXPECT_EQ(got[7], 1u);
 }
 
+// Behind a static word, which leaves a gap.
+TEST_F(LaunchTest, AlignmentOfDynamicSharedMemory) {
+    load_body(R"(
+.extern .shared .align 128 .b8 dynamic[];
+.visible .entry kernel(.param .u64 outputs)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %out;
+    .shared .align 4 .b8 fixed[4];
+    ld.param.u64 %out, [outputs];
+    mov.u32 %r0, dynamic;
+    mov.u32 %r1, fixed;
+    st.shared.u32 [%r1], 123;
+    st.shared.u32 [%r0], 456;
+    ld.shared.u32 %r1, [%r1];
+    ld.shared.u32 %r2, [%r0];
+    and.b32 %r0, %r0, 127;
+    st.global.v2.u32 [%out], {%r0, %r1};
+    st.global.u32 [%out+8], %r2;
+    ret;
+}
+)");
+    DeviceArray<uint32_t> out(3, 0);
+    launch("kernel", {1}, {1}, 256, out.data());
+    EXPECT_EQ(out.read(), (std::vector<uint32_t>{0, 123, 456}));
+}
+
 // ---- the machine ----
 
 // What is discarded may be anything until it is written again.

@@ -80,7 +80,7 @@ class Block {
     // `expected`: how many threads make the barrier complete, 0: all of the block. A reduction adds up `votes`.
     void arrive_and_wait(Warp &warp, const Instr &in, int barrier, uint32_t expected, Mask active, uint32_t votes);
     void arrive(Warp &warp, int barrier, uint32_t expected, Mask active);
-    void lanes_exited(Warp &warp);
+    void lanes_exited();
     bool is_aligned(const Frame &frame, uint32_t pc) const;
 
     // ---- shuffling (VGPU_SEED) ----
@@ -93,7 +93,7 @@ class Block {
         uint32_t expected = 0;
         uint32_t arrived = 0; // threads that did not wait
         uint32_t votes = 0, voters = 0;
-        bool is_aligned = false;
+        bool is_begun = false, is_aligned = false;
     };
 
     struct Round {
@@ -102,10 +102,11 @@ class Block {
 
     Round run_warps();
     void report_once(const std::string &text) const;
+    void expect(Barrier &at, uint32_t expected, Mask active) const;
     bool complete(int barrier);
     void release(int barrier);
     void check_reconverged(int barrier);
-    void check_progress() const;
+    [[noreturn]] void fail_stuck();
     std::string place(const Warp &warp, int lane, const Frame &frame, const Instr &in) const;
     std::string waiting_threads() const;
     [[noreturn]] void fail(const Warp &warp, const Trap &trap);
