@@ -469,6 +469,52 @@ SMALL:
           inputs, fibonacci);
 }
 
+// 25 frames of more than 1000 bytes, for which the stack has to be made greater.
+TEST_F(ControlTest, RecursionWithAGreaterStack) {
+    size_t before = 0;
+    ASSERT_CUDA(cudaDeviceGetLimit(&before, cudaLimitStackSize));
+    ASSERT_CUDA(cudaDeviceSetLimit(cudaLimitStackSize, 32 << 10));
+    check(std::string(R"(
+.func (.param .b32 result) sum(.param .b32 given)
+{
+    .reg .pred %p;
+    .reg .b32 %n, %s;
+    .reg .b64 %kept;
+    .local .align 8 .b8 kept[1000];
+    mov.u64 %kept, kept;
+    ld.param.b32 %n, [given];
+    st.local.u32 [%kept+996], %n;
+    mov.u32 %s, 0;
+    setp.eq.u32 %p, %n, 0;
+    @%p bra DONE;
+    sub.u32 %n, %n, 1;
+    {
+        .param .b32 argument;
+        .param .b32 returned;
+        st.param.b32 [argument], %n;
+        call (returned), sum, (argument);
+        ld.param.b32 %s, [returned];
+    }
+    ld.local.u32 %n, [%kept+996];
+    add.u32 %s, %s, %n;
+DONE:
+    st.param.b32 [result], %s;
+    ret;
+}
+)") + KERNEL_BEGIN +
+              R"(
+    {
+        .param .b32 argument;
+        .param .b32 returned;
+        st.param.b32 [argument], %x;
+        call (returned), sum, (argument);
+        ld.param.b32 %y, [returned];
+    }
+)" + KERNEL_END,
+          std::vector<uint32_t>(64, 25), [](uint32_t n) { return n * (n + 1) / 2; });
+    EXPECT_EQ(cudaDeviceSetLimit(cudaLimitStackSize, before), cudaSuccess);
+}
+
 // Through a table of functions in memory, each lane its own.
 TEST_F(ControlTest, FunctionPointers) {
     TestRandom random(10);

@@ -229,6 +229,49 @@ TEST_F(LaunchTest, AlignmentOfDynamicSharedMemory) {
     EXPECT_EQ(out.read(), (std::vector<uint32_t>{0, 123, 456}));
 }
 
+// The heap has room for one array of three quarters of it, and none for a second one.
+TEST_F(LaunchTest, HeapOfTheKernels) {
+    load_body(R"(
+.extern .func (.param .b64 result) malloc(.param .b64 size);
+.extern .func free(.param .b64 address);
+.visible .entry kernel(.param .u64 bytes, .param .u64 outputs)
+{
+    .reg .b64 %bytes, %out, %first, %second;
+    ld.param.u64 %bytes, [bytes];
+    ld.param.u64 %out, [outputs];
+    {
+        .param .b64 size;
+        .param .b64 got;
+        st.param.b64 [size], %bytes;
+        call (got), malloc, (size);
+        ld.param.b64 %first, [got];
+    }
+    {
+        .param .b64 size;
+        .param .b64 got;
+        st.param.b64 [size], %bytes;
+        call (got), malloc, (size);
+        ld.param.b64 %second, [got];
+    }
+    st.global.v2.u64 [%out], {%first, %second};
+    {
+        .param .b64 given;
+        st.param.b64 [given], %first;
+        call free, (given);
+    }
+    ret;
+}
+)");
+    size_t heap = 0;
+    ASSERT_CUDA(cudaDeviceGetLimit(&heap, cudaLimitMallocHeapSize));
+    for (int round = 0; round < 2; round++) {
+        DeviceArray<uint64_t> out(2, 1);
+        launch("kernel", {1}, {1}, 0, uint64_t{heap / 4 * 3}, out.data());
+        EXPECT_NE(out.read().at(0), 0u);
+        EXPECT_EQ(out.read().at(1), 0u);
+    }
+}
+
 // ---- the machine ----
 
 // What is discarded may be anything until it is written again.
