@@ -216,6 +216,11 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
     });
 }
 
+// It describes texels, and needs no texture.
+cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind kind) {
+    return {x, y, z, w, kind};
+}
+
 // ---- hints for managed memory, which is on the host here -----------------------------------------------------------
 
 cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t bytes, cudaMemLocation location, unsigned flags,
