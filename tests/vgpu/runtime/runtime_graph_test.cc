@@ -271,6 +271,32 @@ TEST_F(CaptureTest, EndsThatAreRefused) {
     EXPECT_CUDA_ERROR(cudaStreamEndCapture(origin, &graph), cudaErrorStreamCaptureInvalidated);
 }
 
+// With its origin a capture ends; without another of its streams it is invalid.
+TEST_F(CaptureTest, StreamsThatAreDestroyed) {
+    if (!is_virtual()) GTEST_SKIP() << "the documentation does not say what happens";
+    Stream other;
+    Event event;
+    cudaGraph_t graph = nullptr;
+    cudaStream_t stream = nullptr;
+    ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    ASSERT_CUDA(cudaEventRecord(event, stream));
+    ASSERT_CUDA(cudaStreamWaitEvent(other, event, 0));
+    ASSERT_CUDA(cudaStreamDestroy(stream));
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
+    EXPECT_CUDA(cudaStreamIsCapturing(other, &status));
+    EXPECT_EQ(status, cudaStreamCaptureStatusNone);
+    DeviceWords words(N); // which no capture forbids
+
+    ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    ASSERT_CUDA(cudaStreamBeginCapture(other, cudaStreamCaptureModeGlobal));
+    ASSERT_CUDA(cudaEventRecord(event, other));
+    ASSERT_CUDA(cudaStreamWaitEvent(stream, event, 0));
+    ASSERT_CUDA(cudaStreamDestroy(stream));
+    EXPECT_CUDA_ERROR(cudaStreamEndCapture(other, &graph), cudaErrorStreamCaptureInvalidated);
+    EXPECT_CUDA(launch("fill", words.get(), N, 1, other));
+}
+
 TEST_F(CaptureTest, CapturesDoNotMerge) {
     Stream first, second;
     Event event;
