@@ -54,7 +54,7 @@ void remove_dependency(GraphNode &from, GraphNode &to) {
 GraphExecPtr instantiate(cudaGraph_t handle, unsigned long long flags) {
     GraphPtr graph = graph_find(handle);
     require((flags & cudaGraphInstantiateFlagDeviceLaunch) == 0, cudaErrorNotSupported);
-    graph_order(*graph, 0); // refuses a cycle
+    require_acyclic(*graph);
     auto exec = std::make_shared<GraphExec>();
     exec->device = current_device_index();
     exec->flags = flags;
