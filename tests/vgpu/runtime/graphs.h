@@ -40,6 +40,7 @@ struct GraphExec {
     std::mutex mutex; // of what follows
     GraphPtr graph;
     std::vector<cudaGraphNode_t> originals; // of the nodes, in their order
+    OperationPtr last_launch;               // null: none yet
 };
 using GraphExecPtr = std::shared_ptr<GraphExec>;
 

@@ -70,6 +70,7 @@ OperationPtr submit(Stream &stream, Work work) {
     if (capture_submit(stream, work)) return nullptr;
     auto operation = std::make_shared<Operation>();
     operation->is_host_function = std::holds_alternative<HostCall>(work);
+    operation->waits = std::move(waits);
     operation->run = [held = std::move(work)] { return work_run(held); };
     return stream_submit(stream, std::move(operation));
 }

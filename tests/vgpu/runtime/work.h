@@ -52,8 +52,9 @@ using Work = std::variant<Empty, Launch, Copy, Fill, HostCall, Free, ChildGraph>
 // Does it now, in the calling thread.
 cudaError_t work_run(const Work &work);
 
-// Puts it at the end of the stream, or into the graph that the stream is captured into; then the result is null.
-OperationPtr submit(Stream &stream, Work work);
+// Puts it at the end of the stream, where it also waits for `waits`, or into the graph that the stream is captured
+// into; then the result is null.
+OperationPtr submit(Stream &stream, Work work, std::vector<OperationPtr> waits = {});
 
 } // namespace vgpu
 
