@@ -155,6 +155,35 @@ TEST_F(FaultTest, NothingRunsAfterIt) {
     EXPECT_EXIT(fault(), testing::ExitedWithCode(42), "");
 }
 
+// What a graph copies or fills may be freed after it was made.
+TEST_F(FaultTest, CopiesAndFillsAreCheckedWhenTheyRun) {
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    if (!is_virtual()) GTEST_SKIP() << "a real GPU need not notice";
+    enum Which { FILL, COPY_TO, COPY_FROM };
+    auto fault = [](Which which) {
+        void *kept = nullptr, *freed = nullptr;
+        bool is_right = cudaMalloc(&kept, 4000) == cudaSuccess && cudaMalloc(&freed, 4000) == cudaSuccess;
+        cudaGraph_t graph = nullptr;
+        cudaGraphNode_t node = nullptr;
+        cudaGraphExec_t exec = nullptr;
+        is_right &= cudaGraphCreate(&graph, 0) == cudaSuccess;
+        cudaMemsetParams fill{freed, 0, 7, 4, 1000, 1};
+        void *to = which == COPY_TO ? freed : kept, *from = which == COPY_TO ? kept : freed;
+        is_right &= (which == FILL ? cudaGraphAddMemsetNode(&node, graph, nullptr, 0, &fill)
+                                   : cudaGraphAddMemcpyNode1D(&node, graph, nullptr, 0, to, from, 4000,
+                                                              cudaMemcpyDeviceToDevice)) == cudaSuccess;
+        is_right &= cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess;
+        is_right &= cudaGraphLaunch(exec, nullptr) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess;
+        is_right &= cudaFree(freed) == cudaSuccess && cudaGraphLaunch(exec, nullptr) == cudaSuccess;
+        is_right &= cudaDeviceSynchronize() == cudaErrorIllegalAddress;
+        _exit(is_right ? 42 : 1);
+    };
+    EXPECT_EXIT(fault(FILL), testing::ExitedWithCode(42),
+                "out-of-bounds write by a fill of 4000 bytes: address 0x[0-9a-f]+: .*freed allocation of 4000 bytes");
+    EXPECT_EXIT(fault(COPY_TO), testing::ExitedWithCode(42), "out-of-bounds write by a copy of 4000 bytes");
+    EXPECT_EXIT(fault(COPY_FROM), testing::ExitedWithCode(42), "out-of-bounds read by a copy of 4000 bytes");
+}
+
 // ---- several devices -----------------------------------------------------------------------------------------------
 
 class DevicesTest : public RuntimeTest {
