@@ -67,11 +67,18 @@ std::chrono::microseconds random_delay(uint64_t stream, uint64_t operation) {
     return std::chrono::microseconds(mix(scheduler().seed ^ mix(stream << 32 ^ operation)) % 2000);
 }
 
+// What the operation ends with, be it thrown: no exception may leave the stream's thread.
+cudaError_t result_of(const Operation &operation) {
+    cudaError_t result = cudaSuccess;
+    cudaError_t thrown = api_without_device([&] { result = operation.run(); });
+    return thrown != cudaSuccess ? thrown : result;
+}
+
 // Runs an operation without the mutex and keeps what it failed with.
 void run_operation(Operation &operation) {
     Device &device = device_at(operation.stream->device);
     if (!operation.run || (device.fault != cudaSuccess && !operation.runs_after_fault)) return;
-    cudaError_t error = operation.run();
+    cudaError_t error = result_of(operation);
     if (error != cudaSuccess) {
         cudaError_t none = cudaSuccess;
         device.fault.compare_exchange_strong(none, error);
@@ -91,6 +98,7 @@ void run_stream(const StreamPtr &stream) {
         if (stream->queue.empty()) break;
         OperationPtr operation = stream->queue.front();
         all.done.wait(lock, [&] {
+            if (all.is_stopping) return false;
             return std::all_of(operation->waits.begin(), operation->waits.end(),
                                [](const OperationPtr &earlier) { return earlier->is_done; });
         });
