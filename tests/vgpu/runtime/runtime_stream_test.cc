@@ -232,6 +232,22 @@ TEST_F(StreamTest, QueriesDoNotWaitAndMakeProgress) {
     (void)cudaGetLastError();
 }
 
+// The legacy default stream's state is that of the blocking streams too, and to ask for it adds no work.
+TEST_F(StreamTest, QueriesOfTheLegacyStreamEnd) {
+    DeviceWords words(1);
+    PinnedWords host(1, 0);
+    Stream stream(cudaStreamDefault);
+    ASSERT_CUDA(launch_slow(words.get(), 33, stream));
+    ASSERT_CUDA(cudaMemcpyAsync(host.get(), words.get(), 4, cudaMemcpyDeviceToHost, stream));
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    cudaError_t state = cudaErrorNotReady;
+    while ((state = cudaStreamQuery(nullptr)) == cudaErrorNotReady && std::chrono::steady_clock::now() < end)
+        std::this_thread::yield();
+    EXPECT_CUDA(state);
+    EXPECT_EQ(host.get()[0], 33u);
+    (void)cudaGetLastError();
+}
+
 // ---- events --------------------------------------------------------------------------------------------------------
 
 TEST_F(StreamTest, EventsOrderStreams) {
