@@ -261,6 +261,31 @@ TEST_F(DevicesTest, EventsOrderStreamsOfDifferentDevices) {
     ASSERT_CUDA(cudaSetDevice(0));
 }
 
+// Memory of the host is every device's: to free it waits for them all.
+TEST_F(DevicesTest, FreeingHostMemoryWaitsForAll) {
+    if (!is_virtual()) GTEST_SKIP() << "the documentation does not promise it";
+    std::vector<uint32_t> own(16);
+    void *pinned = nullptr, *managed = nullptr;
+    ASSERT_CUDA(cudaMallocHost(&pinned, 64));
+    ASSERT_CUDA(cudaMallocManaged(&managed, 64, cudaMemAttachGlobal));
+    ASSERT_CUDA(cudaHostRegister(own.data(), 64, cudaHostRegisterDefault));
+    ASSERT_CUDA(cudaSetDevice(1));
+    DeviceWords words(16);
+    Stream stream;
+    auto expect_waiting = [&](void *memory, cudaError_t (*free)(void *)) {
+        EXPECT_CUDA(launch_slow(words.get(), 1, stream));
+        EXPECT_CUDA(cudaMemcpyAsync(memory, words.get(), 64, cudaMemcpyDefault, stream));
+        EXPECT_CUDA(cudaSetDevice(0));
+        EXPECT_CUDA(free(memory));
+        EXPECT_CUDA(cudaSetDevice(1));
+        EXPECT_CUDA(cudaStreamQuery(stream));
+    };
+    expect_waiting(pinned, cudaFreeHost);
+    expect_waiting(managed, cudaFree);
+    expect_waiting(own.data(), cudaHostUnregister);
+    EXPECT_EQ(own[0], 1u);
+}
+
 TEST_F(DevicesTest, PeersAreEnabledOnce) {
     int can = -1;
     EXPECT_CUDA(cudaDeviceCanAccessPeer(&can, 0, 0));
