@@ -191,7 +191,8 @@ bool copy_is_in_memory(const Copy &copy) {
 // The rules are those of the runtime's documentation, "API synchronization behavior", and no call synchronises more
 // than they promise:
 //   from pageable memory   the bytes have been read at the return: staged where they are few, else it is synchronous
-//   to pageable memory     synchronous
+//   to pageable memory     from a device, by an Async function, it may be either: see copies_to_pageable_wait();
+//                          else synchronous
 //   host to host           synchronous
 //   device to device       asynchronous, even by cudaMemcpy()
 //   pinned, managed        as the function's name says
@@ -213,10 +214,11 @@ void copy_submit(cudaStream_t handle, Copy copy, cudaMemcpyKind kind, bool is_as
         copy.staged = std::make_shared<std::vector<uint8_t>>(bytes, bytes + copy.width);
     }
     bool is_on_devices = to == Place::device && from == Place::device;
-    bool has_pageable = to == Place::pageable || from == Place::pageable;
+    bool waits_for_pageable =
+        from == Place::pageable || (to == Place::pageable && (from != Place::device || copies_to_pageable_wait()));
     bool is_on_host = is_host(to) && is_host(from);
     OperationPtr operation = submit(*stream, std::move(copy));
-    if (is_staged || is_on_devices || (is_async && !has_pageable && !is_on_host)) return;
+    if (is_staged || is_on_devices || (is_async && !waits_for_pageable && !is_on_host)) return;
     operation_wait(operation);
     device_at(stream->device).surface_fault();
 }
