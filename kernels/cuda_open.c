@@ -43,6 +43,8 @@ Status kern_cuda_open(int device, KernBackend **backend) {
         .ops_bytes = sizeof(KernOps),
         .es_bytes = sizeof(KernEsSpec),
         .batch_bytes = sizeof(KernBatchSpec),
+        .ppo_bytes = sizeof(KernPpoSpec),
+        .ppo_step_bytes = sizeof(KernPpoStep),
         .slice_steps = slice_steps(),
         .stop_requested = host_stop_requested,
         .plan_init = host_plan_init,
@@ -52,6 +54,11 @@ Status kern_cuda_open(int device, KernBackend **backend) {
         .bytes_text = host_bytes_text,
         .trace_begin = host_trace_begin,
         .trace_end = host_trace_end,
+        .ppo_check = ppo_check,
+        .ppo_network = ppo_network,
+        .ppo_tensor = ppo_tensor,
+        .ppo_env_words = ppo_env_words,
+        .ppo_normalizer = ppo_normalizer,
     };
     return open_backend(&host, device, backend);
 }

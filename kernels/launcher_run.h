@@ -9,7 +9,7 @@
 #include "host/metrics.h"
 #include "host/progress.h"
 #include "host/run_dir.h"
-#include "kernels/device.h"
+#include "kernels/kern_device.h"
 #include "kernels/launcher.h"
 
 // The settings that launching depends on, as the trainer's struct holds them.

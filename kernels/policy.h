@@ -72,7 +72,13 @@ Status policy_shape(PolicyShape *shape, const SimSpec *sim, const int32_t *hidde
 Status policy_set_recurrent(PolicyShape *shape, int32_t units) HOST_MUST_CHECK;
 
 // The dense layers in the order of the parameters: hidden ones, gate and candidate of the recurrent layer, outputs.
-typedef enum PolicyLayerKind { POLICY_HIDDEN, POLICY_GATE, POLICY_CANDIDATE, POLICY_HEAD } PolicyLayerKind;
+typedef enum PolicyLayerKind {
+    POLICY_HIDDEN,
+    POLICY_GATE,
+    POLICY_CANDIDATE,
+    POLICY_HEAD,
+    POLICY_STATE // what gate and candidate make; not a dense layer
+} PolicyLayerKind;
 
 typedef struct PolicyLayer {
     PolicyLayerKind kind;

@@ -67,15 +67,6 @@ typedef struct PpoShape {
 Status ppo_shape(PpoShape *shape, const SimSpec *sim, const int32_t *hidden, int hidden_count, int32_t recurrent,
                  PolicyActivation activation, bool is_shared) HOST_MUST_CHECK;
 
-// The dense layers of both networks in the order of the parameters, the actor's first. Returns how many.
-typedef struct PpoDense {
-    PolicyLayer layer; // params: in PpoShape's vector
-    bool is_critic;
-} PpoDense;
-
-enum { PPO_DENSE_MAX = 2 * POLICY_DENSE_MAX };
-int ppo_dense(const PpoShape *shape, PpoDense dense[PPO_DENSE_MAX]);
-
 // Floats of an env's recurrent state: the actor's units, then those of a separate critic.
 int32_t ppo_recurrent_state(const PpoShape *shape);
 
@@ -148,6 +139,28 @@ typedef struct PpoTensor {
 } PpoTensor;
 
 int ppo_tensor(const PpoShape *shape, int index, PpoTensor *tensor);
+
+// The networks as a list of layers: the actor's, its head the last of them, then the critic's. The recurrent state
+// (POLICY_STATE) is a layer of its own, right behind its gate and its candidate.
+typedef struct PpoNode {
+    PolicyLayerKind kind;
+    int32_t in, out;
+    int32_t from;   // the layer whose output is its input, of a state the candidate; -1: the observation
+    int32_t params; // where its weights begin in the parameter vector; its biases follow them. Not of states
+    bool is_critic;
+    bool adds_delta; // its input's gradient is added to another's: a shared critic's head, a gate
+} PpoNode;
+
+enum { PPO_LAYERS_MAX = 2 * (POLICY_DENSE_MAX + 1) };
+
+typedef struct PpoNetwork {
+    int32_t layers, actor_head, critic_head;
+    int32_t states, state[2]; // how many recurrent states there are, and their layers
+    PpoNode layer[PPO_LAYERS_MAX];
+    int32_t backward[PPO_LAYERS_MAX]; // layers in the order in which gradients go through them
+} PpoNetwork;
+
+void ppo_network(const PpoShape *shape, PpoNetwork *network);
 
 // Words of an env in KernPpoState: the simulator's state, its drawn parameters, the episode's number, length, return
 // and discounted return, the observation, and the recurrent state.

@@ -10,6 +10,8 @@
 #ifndef SHOAL_KERNELS_PPO_MATH_H
 #define SHOAL_KERNELS_PPO_MATH_H
 
+#include <stddef.h>
+
 #include "sim/sim_math.h"
 
 #define PPO_HALF_LOG_TWO_PI  R(0.9189385332046727)
@@ -141,11 +143,13 @@ SIM_FN real ppo_advantage(real reward, real value, real next_value, real next_ad
 enum { PPO_TERMINATED = 1, PPO_TRUNCATED = 2 };
 
 // GAE of one env's rollout. ended: 0, PPO_TERMINATED (of a step that is both, too) or PPO_TRUNCATED; final_value: of
-// the final observation, read where truncated; last_value: of the observation after the last step. All [steps].
+// the final observation, read where truncated; last_value: of the observation after the last step. All [steps], their
+// elements `stride` apart.
 SIM_FN void ppo_advantages(const real *reward, const real *value, const int32_t *ended, const real *final_value,
-                           real last_value, int steps, real gamma, real lambda, real *advantage, real *target) {
+                           real last_value, int steps, int64_t stride, real gamma, real lambda, real *advantage,
+                           real *target) {
     real next_value = last_value, next_advantage = R(0.0);
-    for (int t = steps - 1; t >= 0; t--) {
+    for (int64_t t = (steps - 1) * stride; t >= 0; t -= stride) {
         if (ended[t]) {
             next_value = ended[t] == PPO_TERMINATED ? R(0.0) : final_value[t];
             next_advantage = R(0.0);
@@ -155,6 +159,51 @@ SIM_FN void ppo_advantages(const real *reward, const real *value, const int32_t 
         advantage[t] = next_advantage;
         target[t] = next_advantage + value[t];
     }
+}
+
+// ---- sums over samples ---------------------------------------------------------------------------------------------
+
+// The pieces in which sums are made, on every backend (design rule 5).
+enum {
+    PPO_CHUNK = 256, // samples whose gradients, losses and advantages are one sum; chunks are folded in order
+    PPO_TILE = 256,  // parameters in one piece of the gradient's norm
+};
+
+typedef struct PpoLosses {
+    double policy, value, entropy, kl, clipped;
+} PpoLosses;
+
+SIM_FN PpoLosses ppo_losses_fold(PpoLosses a, PpoLosses b) {
+    PpoLosses sum = {a.policy + b.policy, a.value + b.value, a.entropy + b.entropy, a.kl + b.kl, a.clipped + b.clipped};
+    return sum;
+}
+
+// The part that is NaN or infinite, the first in their order; NULL where none is.
+SIM_FN const char *ppo_infinite_loss(PpoLosses l) {
+    if (!(l.policy * 0.0 == 0.0)) return "policy";
+    if (!(l.value * 0.0 == 0.0)) return "value";
+    if (!(l.entropy * 0.0 == 0.0)) return "entropy";
+    if (!(l.kl * 0.0 == 0.0)) return "KL";
+    return NULL;
+}
+
+// Sums that have an order for many threads or vector lanes: number i of a piece goes to partial sum i % 16, and those
+// are folded by halves.
+SIM_FN double ppo_fold16(double partial[16]) {
+    for (int half = 8; half > 0; half /= 2) {
+        for (int k = 0; k < half; k++)
+            partial[k] = partial[k] + partial[k + half];
+    }
+    return partial[0];
+}
+
+// Correctly rounded.
+SIM_FN double ppo_sqrt(double x) {
+#if defined(__CUDA_ARCH__)
+    return __dsqrt_rn(x);
+#else
+    return __builtin_sqrt(x);
+#endif
 }
 
 // ---- statistics ----------------------------------------------------------------------------------------------------
@@ -176,8 +225,63 @@ SIM_FN PpoMoments ppo_moments_fold(PpoMoments a, PpoMoments b) {
     return out;
 }
 
+// Of `count` floats, `stride` apart: the mean first, then the deviations from it.
+SIM_FN PpoMoments ppo_moments_of(const float *x, int count, int64_t stride) {
+    PpoMoments m = {(double)count, 0.0, 0.0};
+    for (int i = 0; i < count; i++)
+        m.mean = m.mean + (double)x[i * stride];
+    m.mean = m.mean / m.count;
+    for (int i = 0; i < count; i++) {
+        double apart = (double)x[i * stride] - m.mean;
+        m.square = m.square + apart * apart;
+    }
+    return m;
+}
+
 // The variance; 0 where nothing was seen.
 SIM_FN double ppo_moments_variance(PpoMoments m) { return m.count > 0.0 ? m.square / m.count : 0.0; }
+
+// What rewards are multiplied by, from the moments of the discounted return; 1 before anything was seen.
+SIM_FN float ppo_reward_scale(PpoMoments discounted) {
+    double variance = discounted.count > 0.0 ? ppo_moments_variance(discounted) : 1.0;
+    return (float)(1.0 / ppo_sqrt(variance > 1e-8 ? variance : 1e-8));
+}
+
+// What a rollout adds up to: of one env, or of many.
+typedef struct PpoOutcome {
+    PpoMoments discounted;       // of the discounted return, after each step
+    PpoMoments target, residual; // of the value's target, and of what the value lacks of it
+    int64_t episodes, episode_steps;
+    double episode_return;
+} PpoOutcome;
+
+SIM_FN PpoOutcome ppo_outcome_fold(PpoOutcome a, PpoOutcome b) {
+    a.discounted = ppo_moments_fold(a.discounted, b.discounted);
+    a.target = ppo_moments_fold(a.target, b.target);
+    a.residual = ppo_moments_fold(a.residual, b.residual);
+    a.episodes += b.episodes;
+    a.episode_steps += b.episode_steps;
+    a.episode_return = a.episode_return + b.episode_return;
+    return a;
+}
+
+// How much of the targets' variance the values explain, before learning.
+SIM_FN double ppo_explained_variance(PpoOutcome o) {
+    return o.target.square > 0.0 ? 1.0 - o.residual.square / o.target.square : 0.0;
+}
+
+// How a minibatch's advantages are normalised: (advantage - mean) * scale.
+typedef struct PpoAdvantageScale {
+    float mean, scale;
+} PpoAdvantageScale;
+
+SIM_FN PpoAdvantageScale ppo_advantage_scale(PpoMoments advantages, int32_t normalize) {
+    PpoAdvantageScale out = {0.0f, 1.0f};
+    if (!normalize || advantages.count <= 1.0) return out; // one alone has no deviation
+    out.mean = (float)advantages.mean;
+    out.scale = (float)(1.0 / (ppo_sqrt(advantages.square / (advantages.count - 1.0)) + 1e-8));
+    return out;
+}
 
 // ---- Adam ----------------------------------------------------------------------------------------------------------
 
@@ -187,6 +291,33 @@ typedef struct PpoAdamStep {
     float beta1, beta2, epsilon;
     float gradient_scale; // of the gradient-norm limit
 } PpoAdamStep;
+
+// What does not change from step to step. max_norm: 0 for no limit.
+typedef struct PpoAdamRates {
+    float learning_rate, beta1, beta2, epsilon, max_norm;
+} PpoAdamRates;
+
+// base^n by squaring: the same bits everywhere, as libm's pow() is not.
+SIM_FN double ppo_power(double base, int64_t n) {
+    double result = 1.0;
+    for (; n > 0; n /= 2) {
+        if (n % 2 != 0) result = result * base;
+        base = base * base;
+    }
+    return result;
+}
+
+// Step `t`, counted from 1, for a gradient of that norm.
+SIM_FN PpoAdamStep ppo_adam_step(PpoAdamRates rates, int64_t t, double norm) {
+    int32_t is_limited = rates.max_norm > 0.0f && norm > (double)rates.max_norm;
+    PpoAdamStep step = {(float)((double)rates.learning_rate / (1.0 - ppo_power((double)rates.beta1, t))),
+                        (float)(1.0 / (1.0 - ppo_power((double)rates.beta2, t))),
+                        rates.beta1,
+                        rates.beta2,
+                        rates.epsilon,
+                        is_limited ? (float)((double)rates.max_norm / norm) : 1.0f};
+    return step;
+}
 
 typedef struct PpoAdam {
     float param, first, second;

@@ -15,62 +15,89 @@ Status ppo_shape(PpoShape *shape, const SimSpec *sim, const int32_t *hidden, int
     actor->squash = POLICY_SQUASH_CLAMP;
     shape->is_shared = is_shared;
     shape->actor_params = actor->params;
-    PpoDense dense[PPO_DENSE_MAX];
-    const PolicyLayer *last = &dense[ppo_dense(shape, dense) - 1].layer;
+    PpoNetwork network;
+    ppo_network(shape, &network);
+    const PpoNode *last = &network.layer[network.critic_head];
     shape->critic_params = last->params + (last->in + 1) * last->out - actor->params;
     shape->log_std_params = actor->continuous;
     shape->params = shape->actor_params + shape->critic_params + shape->log_std_params;
     return STATUS_OK;
 }
 
-int ppo_dense(const PpoShape *shape, PpoDense dense[PPO_DENSE_MAX]) {
+static int32_t add_layer(PpoNetwork *network, PpoNode node) {
+    network->layer[network->layers] = node;
+    return network->layers++;
+}
+
+// The actor's layers, or the critic's; of a shared critic the head alone.
+static void add_layers(const PpoShape *shape, bool is_critic, PpoNetwork *network) {
     PolicyLayer layers[POLICY_DENSE_MAX];
-    int count = 0, of_actor = policy_layers(&shape->actor, layers);
-    for (int i = 0; i < of_actor; i++)
-        dense[count++] = (PpoDense){.layer = layers[i]};
-    int32_t params = shape->actor.params;
-    for (int i = shape->is_shared ? of_actor - 1 : 0; i < of_actor; i++) {
-        PolicyLayer layer = layers[i];
-        if (layer.kind == POLICY_HEAD) layer.out = 1;
-        layer.params = params;
-        params += (layer.in + 1) * layer.out;
-        dense[count++] = (PpoDense){.layer = layer, .is_critic = true};
+    int count = policy_layers(&shape->actor, layers);
+    bool is_shared = is_critic && shape->is_shared;
+    int32_t params = is_critic ? shape->actor.params : 0;
+    int32_t last = is_shared ? network->layer[network->actor_head].from : -1; // that others can stand behind
+    for (int i = is_shared ? count - 1 : 0; i < count; i++) {
+        const PolicyLayer *of = &layers[i];
+        PpoNode node = {.kind = of->kind, .in = of->in, .out = of->out, .from = last, .params = params};
+        node.is_critic = is_critic;
+        node.adds_delta = is_shared || of->kind == POLICY_GATE;
+        if (is_critic && of->kind == POLICY_HEAD) node.out = 1;
+        params += (node.in + 1) * node.out;
+        int32_t at = add_layer(network, node);
+        if (of->kind == POLICY_HIDDEN) last = at;
+        if (of->kind == POLICY_HEAD) *(is_critic ? &network->critic_head : &network->actor_head) = at;
+        if (of->kind != POLICY_CANDIDATE) continue;
+        last = add_layer(network, (PpoNode){POLICY_STATE, of->out, of->out, .from = at, .is_critic = is_critic});
+        network->state[network->states++] = last;
     }
-    return count;
+}
+
+void ppo_network(const PpoShape *shape, PpoNetwork *network) {
+    memset(network, 0, sizeof *network);
+    add_layers(shape, false, network);
+    add_layers(shape, true, network);
+    int count = 0;
+    network->backward[count++] = network->actor_head;
+    network->backward[count++] = network->critic_head;
+    for (int32_t layer = network->layers - 1; layer >= 0; layer--) {
+        if (network->layer[layer].kind != POLICY_HEAD) network->backward[count++] = layer;
+    }
 }
 
 int32_t ppo_recurrent_state(const PpoShape *shape) { return shape->actor.recurrent * (shape->is_shared ? 1 : 2); }
 
-// Weights and biases take turns; `index` counts both. `number`: of a hidden layer.
-static void name_tensor(PpoTensor *tensor, const PpoDense *dense, int number, const char *part) {
+// `number`: of a hidden layer.
+static void name_tensor(PpoTensor *tensor, const PpoNode *node, int number, const char *part) {
     char place[24] = "head";
-    if (dense->layer.kind == POLICY_HIDDEN) snprintf(place, sizeof place, "layer %d", number);
-    if (dense->layer.kind == POLICY_GATE) snprintf(place, sizeof place, "recurrent gate");
-    if (dense->layer.kind == POLICY_CANDIDATE) snprintf(place, sizeof place, "recurrent candidate");
-    snprintf(tensor->name, sizeof tensor->name, "%s %s %s", dense->is_critic ? "critic" : "actor", place, part);
+    if (node->kind == POLICY_HIDDEN) snprintf(place, sizeof place, "layer %d", number);
+    if (node->kind == POLICY_GATE) snprintf(place, sizeof place, "recurrent gate");
+    if (node->kind == POLICY_CANDIDATE) snprintf(place, sizeof place, "recurrent candidate");
+    snprintf(tensor->name, sizeof tensor->name, "%s %s %s", node->is_critic ? "critic" : "actor", place, part);
 }
 
+// Weights and biases take turns; `index` counts both.
 int ppo_tensor(const PpoShape *shape, int index, PpoTensor *tensor) {
-    PpoDense dense[PPO_DENSE_MAX];
-    int count = ppo_dense(shape, dense), number = 0;
-    if (index >= 2 * count) {
-        if (index > 2 * count || shape->log_std_params == 0) return 0;
-        *tensor = (PpoTensor){.name = "log_std",
-                              .offset = shape->actor_params + shape->critic_params,
-                              .count = shape->log_std_params,
-                              .out = shape->log_std_params};
+    PpoNetwork network;
+    ppo_network(shape, &network);
+    int dense = 0, number = 0; // of hidden layers, in each network
+    for (int32_t i = 0; i < network.layers; i++) {
+        const PpoNode *node = &network.layer[i];
+        number = node->kind == POLICY_HEAD ? 0 : number + 1;
+        if (node->kind == POLICY_STATE || dense++ != index / 2) continue;
+        int32_t in = node->in, out = node->out, offset = node->params;
+        bool is_bias = index % 2 != 0;
+        *tensor = is_bias ? (PpoTensor){.offset = offset + in * out, .count = out, .out = out}
+                          : (PpoTensor){.offset = offset, .count = in * out, .in = in, .out = out};
+        tensor->kind = node->kind;
+        tensor->is_critic = node->is_critic;
+        name_tensor(tensor, node, number, is_bias ? "biases" : "weights");
         return 1;
     }
-    const PpoDense *of = &dense[index / 2];
-    for (const PpoDense *d = dense; d <= of; d++)
-        number = d->layer.kind == POLICY_HEAD ? 0 : number + 1;
-    int32_t in = of->layer.in, out = of->layer.out, offset = of->layer.params;
-    bool is_bias = index % 2 != 0;
-    *tensor = is_bias ? (PpoTensor){.offset = offset + in * out, .count = out, .out = out}
-                      : (PpoTensor){.offset = offset, .count = in * out, .in = in, .out = out};
-    tensor->kind = of->layer.kind;
-    tensor->is_critic = of->is_critic;
-    name_tensor(tensor, of, number, is_bias ? "biases" : "weights");
+    if (index > 2 * dense || shape->log_std_params == 0) return 0;
+    *tensor = (PpoTensor){.name = "log_std",
+                          .offset = shape->actor_params + shape->critic_params,
+                          .count = shape->log_std_params,
+                          .out = shape->log_std_params};
     return 1;
 }
 

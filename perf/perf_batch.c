@@ -1,6 +1,6 @@
 // Streaming CartPole, 16,384 envs on one core: uniform random actions, same-step reset, final observations kept.
-// Against a plain scalar loop over structs of the same simulator with the same semantics. perf/peers.py does the same
-// with Gymnasium's vectorised CartPole.
+// Against a plain scalar loop over structs of the same simulator with the same semantics. perf/peers/gymnasium_batch.py
+// does the same with Gymnasium's vectorised CartPole.
 #include <string.h>
 
 #include "kernels/kern.h"

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 echo "case, min, median, unit, repeats"
-for program in perf_batch perf_es; do
+for program in perf_batch perf_es perf_ppo; do
   "build/bin/$program"
 done
 # Without a GPU it would only say so.
@@ -14,5 +14,6 @@ if [ -e build/lib/vgpu ]; then
   python3 perf/vgpu.py build
 fi
 if [ "${1:-}" = --peers ]; then
-  build/peers/bin/python perf/peers.py build/bin/perf_batch
+  build/peers/bin/python perf/peers/gymnasium_batch.py build/bin/perf_batch
+  python3 perf/peers/rltools_ppo.py build/bin/pporun # says so where RLTOOLS names no checkout of it
 fi

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 REPEATS = 7
-RUN = ["cartpole", "--pop", "256", "--generations", "2", "--time-limit", "200", "--test-every", "2", "--test-episodes", "8", "--seed", "3", "--quiet",
+RUN = ["cartpole", "--pop", "1024", "--generations", "1", "--time-limit", "200", "--test-every", "2", "--test-episodes", "8", "--seed", "3", "--quiet",
        "--device", "cuda"]
 CASES = {
     "vgpu, 1 thread, no checker": ("1", "none"),

@@ -70,6 +70,13 @@ void ppo_close(Ppo *ppo) {
     memset(ppo, 0, sizeof *ppo);
 }
 
+// A sum of finite rewards may still overflow: as kern_check_returns(), for the episodes that ended in a rollout.
+static Status check_returns(const Ppo *ppo, const KernPpoReport *report) {
+    if (isfinite(report->episode_return)) return STATUS_OK;
+    return host_fail(STATUS_NUMERIC, "%s: update %lld: the return is infinite in at least one of %lld episodes",
+                     ppo->config.env, (long long)ppo->update, (long long)report->episodes);
+}
+
 Status ppo_update(Ppo *ppo, PpoReport *report) {
     HOST_TRACE_SCOPE(HOST, "ppo update");
     double start_s = host_now_s();
@@ -77,6 +84,7 @@ Status ppo_update(Ppo *ppo, PpoReport *report) {
     KernPpoStep step;
     ppo_config_step(&ppo->config, ppo->update, &step);
     TRY(ppo->backend->ops->ppo_update(ppo->kern, &step, &report->kern));
+    TRY(check_returns(ppo, &report->kern));
     TRY(ppo->backend->ops->ppo_read(ppo->kern, &ppo->state));
     report->env_steps = ppo_config_update_steps(&ppo->config);
     ppo->update++;

@@ -75,6 +75,7 @@ class TrainerTest(unittest.TestCase):
 
     TOOL = ""  # "esrun"
     STEP = ""  # "generation": the first column of metrics.csv
+    LENGTH, DONE = "", 0  # "generations": the option that says how long a run is, and its value in fixed()
 
     @staticmethod
     def fixed(env, **changes):

@@ -1,5 +1,4 @@
 // PPO on the CPU backend: memory, the state's way in and out, and one update.
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +26,7 @@
     P(SAMPLE_ROWS, "rollout: values, rewards, advantages", samples *PPO_SAMPLE_ROWS, 4)                       \
     P(ORDER, "order of the samples", samples, 4)                                                              \
     P(ENV_OBS, "statistics of observations", envs *obs, sizeof(PpoMoments))                                   \
-    P(OF_ENV, "statistics of envs", envs, sizeof(CpuPpoEnv))                                                  \
+    P(OF_ENV, "statistics of envs", envs, sizeof(PpoOutcome))                                                 \
     P(ADVANTAGES, "statistics of advantages", shards *(size_t)spec->minibatches, sizeof(PpoMoments))          \
     P(GRADIENTS, "gradients of the shards", shards *(size_t)net->gradient, 4)                                 \
     P(GRADIENT, "gradient", params, 4)                                                                        \
@@ -221,9 +220,9 @@ static void move_env(CpuPpo *ppo, int32_t env, uint32_t *word, bool out) {
     for (int k = 0; k < sim->obs; k++)
         move_word(view->obs + (block * sim->obs + k) * lanes + lane, word++, out);
     float *state = ppo->state + (int64_t)env * ppo->net.state_pad;
-    for (int32_t i = 0; i < ppo->net.states; i++) {
-        const PpoLayer *layer = &ppo->net.layer[ppo->net.state[i]];
-        for (int k = 0; k < layer->out; k++)
+    for (int32_t i = 0; i < ppo->net.network.states; i++) {
+        const PpoLayer *layer = &ppo->net.layer[ppo->net.network.state[i]];
+        for (int k = 0; k < layer->node.out; k++)
             move_word(state + k, word++, out);
         state += layer->out_pad;
     }
@@ -286,8 +285,7 @@ static Status roll_out(CpuPpo *ppo, const KernPpoStep *step) {
     KernPpoState statistics;
     read_moments(ppo, &statistics);
     ppo_normalizer(&ppo->spec, &statistics, &ppo->normalizer);
-    double variance = ppo->return_moments.count > 0.0 ? ppo_moments_variance(ppo->return_moments) : 1.0;
-    ppo->reward_scale = (float)(1.0 / sqrt(variance > 1e-8 ? variance : 1e-8));
+    ppo->reward_scale = ppo_reward_scale(ppo->return_moments);
     ppo->update = step->update;
     ppo->infinite.at = -1;
     host_pool_for(ppo->pool, ppo->batch.view.blocks, ppo->piece_blocks, rollout_piece, ppo);
@@ -301,30 +299,27 @@ static Status roll_out(CpuPpo *ppo, const KernPpoStep *step) {
 // Envs are folded in each shard, then shards, all in order; then the rollout with the updates before.
 static void take_statistics(CpuPpo *ppo, KernPpoReport *report) {
     int32_t obs = ppo->spec.sim.spec->obs, envs = ppo->spec.envs / ppo->spec.shards;
-    PpoMoments of_obs[POLICY_OBS_MAX] = {{0}}, discounted = {0}, target = {0}, residual = {0};
+    PpoMoments of_obs[POLICY_OBS_MAX] = {{0}};
+    PpoOutcome all = {.episodes = 0};
     for (int32_t shard = 0; shard < ppo->spec.shards; shard++) {
-        PpoMoments shard_obs[POLICY_OBS_MAX] = {{0}}, shard_discounted = {0}, shard_target = {0}, shard_residual = {0};
+        PpoMoments shard_obs[POLICY_OBS_MAX] = {{0}};
+        PpoOutcome of_shard = {.episodes = 0};
         for (int32_t env = shard * envs; env < (shard + 1) * envs; env++) {
-            const CpuPpoEnv *e = &ppo->of_env[env];
             for (int32_t k = 0; k < obs; k++)
                 shard_obs[k] = ppo_moments_fold(shard_obs[k], ppo->env_obs[(int64_t)env * obs + k]);
-            shard_discounted = ppo_moments_fold(shard_discounted, e->discounted);
-            shard_target = ppo_moments_fold(shard_target, e->target);
-            shard_residual = ppo_moments_fold(shard_residual, e->residual);
-            report->episodes += e->episodes;
-            report->episode_steps += e->episode_steps;
-            report->episode_return += e->episode_return;
+            of_shard = ppo_outcome_fold(of_shard, ppo->of_env[env]);
         }
         for (int32_t k = 0; k < obs; k++)
             of_obs[k] = ppo_moments_fold(of_obs[k], shard_obs[k]);
-        discounted = ppo_moments_fold(discounted, shard_discounted);
-        target = ppo_moments_fold(target, shard_target);
-        residual = ppo_moments_fold(residual, shard_residual);
+        all = ppo_outcome_fold(all, of_shard);
     }
     for (int32_t k = 0; k < obs; k++)
         ppo->obs_moments[k] = ppo_moments_fold(ppo->obs_moments[k], of_obs[k]);
-    ppo->return_moments = ppo_moments_fold(ppo->return_moments, discounted);
-    report->explained_variance = target.square > 0.0 ? 1.0 - residual.square / target.square : 0.0;
+    ppo->return_moments = ppo_moments_fold(ppo->return_moments, all.discounted);
+    report->explained_variance = ppo_explained_variance(all);
+    report->episodes = all.episodes;
+    report->episode_steps = all.episode_steps;
+    report->episode_return = all.episode_return;
 }
 
 Status cpu_ppo_update(KernPpo *base, const KernPpoStep *step, KernPpoReport *report) {

@@ -6,14 +6,6 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/ppo_net.h"
 
-// What one env's rollout adds up to.
-typedef struct CpuPpoEnv {
-    PpoMoments discounted;       // of the discounted return, after each step
-    PpoMoments target, residual; // of the value's target, and of what the value lacks of it
-    int64_t episodes, episode_steps;
-    double episode_return;
-} CpuPpoEnv;
-
 typedef struct CpuPpo {
     KernPpo base;
     KernPpoSpec spec;
@@ -39,7 +31,7 @@ typedef struct CpuPpo {
     float *reward;       // normalised
     float *final_value;  // of the final observation, where an episode was truncated
     PpoMoments *env_obs; // [env][obs]
-    CpuPpoEnv *of_env;   // [env]
+    PpoOutcome *of_env;  // [env]
     KernNormalizer normalizer;
     float reward_scale;
     uint32_t update;

@@ -15,10 +15,10 @@
 
 // A narrow layer: 16 partial sums over the inputs, folded (kernels/policy.h).
 static void forward_narrow(const PpoLayer *layer, const float *weights, const float *input, float *output, int rows) {
-    const float *biases = weights + layer->out * layer->in_pad;
+    const float *biases = weights + layer->node.out * layer->in_pad;
     int in_pad = layer->in_pad;
     for (int r = 0; r < rows; r++) {
-        for (int o = 0; o < layer->out; o++) {
+        for (int o = 0; o < layer->node.out; o++) {
             Wide partial[16 / WIDE] = {{0}};
             for (int i = 0; i < in_pad; i += 16) {
                 for (int k = 0; k < 16 / WIDE; k++) {
@@ -44,18 +44,18 @@ static void forward_layer(const PpoLayer *layer, const float *packed, const floa
                      .a_row = layer->in_pad,
                      .a_depth = 1,
                      .b = weights,
-                     .start = weights + layer->in * layer->out_pad},
-             rows, layer->out_pad, layer->in);
+                     .start = weights + layer->node.in * layer->out_pad},
+             rows, layer->out_pad, layer->node.in);
     }
-    if (layer->kind == PPO_HEAD) return;
-    if (layer->kind == PPO_GATE) {
+    if (layer->node.kind == POLICY_HEAD) return;
+    if (layer->node.kind == POLICY_GATE) {
         dense_sigmoid(output, rows * layer->out_pad);
     } else {
-        dense_activate(output, rows * layer->out_pad, layer->kind == PPO_CANDIDATE ? POLICY_TANH : activation);
+        dense_activate(output, rows * layer->out_pad, layer->node.kind == POLICY_CANDIDATE ? POLICY_TANH : activation);
     }
     // 0 x infinity would leave NaN in the padding, which the next layer reads.
-    for (int r = 0; layer->out < layer->out_pad && r < rows; r++) {
-        for (int o = layer->out; o < layer->out_pad; o++)
+    for (int r = 0; layer->node.out < layer->out_pad && r < rows; r++) {
+        for (int o = layer->node.out; o < layer->out_pad; o++)
             output[r * layer->out_pad + o] = 0.0f;
     }
 }
@@ -90,10 +90,10 @@ static void forward_state(const PpoNet *net, const PpoScratch *scratch, int32_t 
 static void forward_rows(const PpoNet *net, const float *packed, const PpoScratch *scratch, int rows,
                          const int32_t *ended) {
     float *const *before = scratch->before;
-    for (int32_t i = 0; i < net->layers; i++) {
+    for (int32_t i = 0; i < net->network.layers; i++) {
         const PpoLayer *layer = &net->layer[i];
-        const float *input = layer->from < 0 ? scratch->input : scratch->output[layer->from];
-        if (layer->kind == PPO_STATE) {
+        const float *input = layer->node.from < 0 ? scratch->input : scratch->output[layer->node.from];
+        if (layer->node.kind == POLICY_STATE) {
             forward_state(net, scratch, i, *before++, rows, ended);
         } else {
             forward_layer(layer, packed, input, scratch->output[i], rows, net->shape.actor.activation);
@@ -134,9 +134,9 @@ static void policy_row(const PpoPart *part, const PpoScratch *scratch, int r, fl
     const PpoNet *net = part->net;
     const PolicyShape *actor = &net->shape.actor;
     uint32_t sample = part->index[r];
-    const float *y = scratch->output[net->actor_head] + r * 16;
-    float *delta = scratch->delta[net->actor_head] + r * 16;
-    float advantage = (part->samples->advantage[sample] - part->advantage_mean) * part->advantage_scale;
+    const float *y = scratch->output[net->network.actor_head] + r * 16;
+    float *delta = scratch->delta[net->network.actor_head] + r * 16;
+    float advantage = (part->samples->advantage[sample] - part->advantages.mean) * part->advantages.scale;
     float by_entropy = -part->step->entropy_weight * part->per_sample;
     const uint32_t *words = part->samples->action + (int64_t)sample * net->actions;
     Choices choices;
@@ -164,10 +164,11 @@ static void policy_row(const PpoPart *part, const PpoScratch *scratch, int r, fl
 static void value_row(const PpoPart *part, const PpoScratch *scratch, int r, PpoLosses *losses) {
     const PpoSamples *samples = part->samples;
     uint32_t at = part->index[r];
-    float value = scratch->output[part->net->critic_head][r * 16];
+    float value = scratch->output[part->net->network.critic_head][r * 16];
     PpoValueLoss loss =
         ppo_value_loss(value, samples->value[at], samples->target[at], part->step->clip, part->step->clip_value);
-    scratch->delta[part->net->critic_head][r * 16] = loss.gradient * (part->step->value_weight * part->per_sample);
+    scratch->delta[part->net->network.critic_head][r * 16] =
+        loss.gradient * (part->step->value_weight * part->per_sample);
     losses->value += (double)loss.loss;
 }
 
@@ -226,7 +227,7 @@ static void backward_state(const PpoNet *net, const PpoScratch *scratch, int32_t
 
 // Adds `rows` samples to a layer's gradient.
 static void weight_gradient(const PpoLayer *layer, const float *input, const float *delta, float *gradient, int rows) {
-    float *biases = gradient + (layer->is_narrow ? layer->out * layer->in_pad : layer->in * layer->out_pad);
+    float *biases = gradient + (layer->is_narrow ? layer->node.out * layer->in_pad : layer->node.in * layer->out_pad);
     if (layer->is_narrow) {
         gemm(&(Gemm){.c = gradient,
                      .c_stride = layer->in_pad,
@@ -235,7 +236,7 @@ static void weight_gradient(const PpoLayer *layer, const float *input, const flo
                      .a_depth = layer->out_pad,
                      .b = input,
                      .b_stride = layer->in_pad},
-             layer->out, layer->in_pad, rows);
+             layer->node.out, layer->in_pad, rows);
     } else {
         gemm(&(Gemm){.c = gradient,
                      .c_stride = layer->out_pad,
@@ -244,7 +245,7 @@ static void weight_gradient(const PpoLayer *layer, const float *input, const flo
                      .a_depth = layer->in_pad,
                      .b = delta,
                      .b_stride = layer->out_pad},
-             layer->in, layer->out_pad, rows);
+             layer->node.in, layer->out_pad, rows);
     }
     for (int o = 0; o < layer->out_pad; o += WIDE) {
         Wide sum = wide_load(biases + o);
@@ -262,30 +263,30 @@ static void input_gradient(const PpoLayer *layer, const float *packed, const flo
                  .a_depth = 1,
                  .b = packed + (layer->is_narrow ? layer->weights : layer->transposed),
                  .b_stride = layer->is_narrow ? layer->in_pad : 0,
-                 .start = layer->adds_delta ? NULL : gemm_zeros},
-         rows, layer->in_pad, layer->out);
+                 .start = layer->node.adds_delta ? NULL : gemm_zeros},
+         rows, layer->in_pad, layer->node.out);
 }
 
 static void backward_layer(const PpoNet *net, const float *packed, const PpoScratch *scratch, int32_t at,
                            float *gradient, int rows) {
     const PpoLayer *layer = &net->layer[at];
-    const float *input = layer->from < 0 ? scratch->input : scratch->output[layer->from];
+    const float *input = layer->node.from < 0 ? scratch->input : scratch->output[layer->node.from];
     float *delta = scratch->delta[at];
-    if (layer->kind == PPO_GATE) backward_sigmoid(scratch->output[at], delta, rows * layer->out_pad);
-    if (layer->kind == PPO_HIDDEN || layer->kind == PPO_CANDIDATE) {
+    if (layer->node.kind == POLICY_GATE) backward_sigmoid(scratch->output[at], delta, rows * layer->out_pad);
+    if (layer->node.kind == POLICY_HIDDEN || layer->node.kind == POLICY_CANDIDATE) {
         backward_activation(scratch->output[at], delta, rows * layer->out_pad,
-                            layer->kind == PPO_CANDIDATE ? POLICY_TANH : net->shape.actor.activation);
+                            layer->node.kind == POLICY_CANDIDATE ? POLICY_TANH : net->shape.actor.activation);
     }
     weight_gradient(layer, input, delta, gradient + layer->gradient, rows);
-    if (layer->from >= 0) input_gradient(layer, packed, delta, scratch->delta[layer->from], rows);
+    if (layer->node.from >= 0) input_gradient(layer, packed, delta, scratch->delta[layer->node.from], rows);
 }
 
 static void backward(const PpoNet *net, const float *packed, const PpoScratch *scratch, float *gradient, int rows,
                      const int32_t *ended) {
-    int32_t states = net->states; // they come last to first
-    for (int32_t i = 0; i < net->layers; i++) {
-        int32_t at = net->backward[i];
-        if (net->layer[at].kind == PPO_STATE) {
+    int32_t states = net->network.states; // they come last to first
+    for (int32_t i = 0; i < net->network.layers; i++) {
+        int32_t at = net->network.backward[i];
+        if (net->layer[at].node.kind == POLICY_STATE) {
             backward_state(net, scratch, at, scratch->before[--states], rows, ended);
         } else {
             backward_layer(net, packed, scratch, at, gradient, rows);
@@ -309,8 +310,8 @@ static void gather_inputs(const PpoPart *part, const PpoScratch *scratch, int ro
 // The recurrent states of the part's first env before the rollout.
 static void gather_states(const PpoPart *part, const PpoScratch *scratch) {
     const float *from = part->samples->state + (int64_t)(part->index[0] / (uint32_t)part->steps) * part->net->state_pad;
-    for (int32_t k = 0; k < part->net->states; k++) {
-        int32_t width = part->net->layer[part->net->state[k]].out_pad;
+    for (int32_t k = 0; k < part->net->network.states; k++) {
+        int32_t width = part->net->layer[part->net->network.state[k]].out_pad;
         memcpy(scratch->before[k], from + k * width, (size_t)width * sizeof *from);
     }
 }
@@ -318,13 +319,13 @@ static void gather_states(const PpoPart *part, const PpoScratch *scratch) {
 // One chunk: its gradient is one sum over its samples in their order, from 0.
 static void chunk_gradient(PpoPart part, const PpoScratch *scratch, float *gradient, PpoLosses *losses) {
     const PpoNet *net = part.net;
-    int block = net->states > 0 ? net->chunk : PPO_ROWS;
+    int block = net->network.states > 0 ? net->chunk : PPO_ROWS;
     memset(gradient, 0, (size_t)net->gradient * sizeof *gradient);
     for (int32_t left = part.count; left > 0; left -= block) {
         int rows = left < block ? left : block;
-        const int32_t *ended = net->states > 0 ? part.samples->ended + part.index[0] : NULL;
+        const int32_t *ended = net->network.states > 0 ? part.samples->ended + part.index[0] : NULL;
         gather_inputs(&part, scratch, rows);
-        if (net->states > 0) gather_states(&part, scratch);
+        if (net->network.states > 0) gather_states(&part, scratch);
         forward_rows(net, part.packed, scratch, rows, ended);
         for (int r = 0; r < rows; r++)
             policy_row(&part, scratch, r, gradient + net->log_std, losses);
@@ -341,7 +342,9 @@ static void part_gradient(const PpoPart *part, const PpoScratch *scratch, float 
         PpoPart chunk = *part;
         chunk.index += first;
         chunk.count = part->count - first < size ? part->count - first : size;
-        chunk_gradient(chunk, scratch, first == 0 ? gradient : scratch->chunk, losses);
+        PpoLosses chunk_losses = {0};
+        chunk_gradient(chunk, scratch, first == 0 ? gradient : scratch->chunk, &chunk_losses);
+        *losses = ppo_losses_fold(*losses, chunk_losses);
         for (int32_t i = 0; first > 0 && i < part->net->gradient; i++)
             gradient[i] = gradient[i] + scratch->chunk[i];
     }

@@ -19,49 +19,31 @@ extern "C" {
 #endif
 
 enum {
-    PPO_LAYERS_MAX = PPO_DENSE_MAX + 2,
-    PPO_ROWS = 48,   // samples that go through the layers together. It changes speed, not results
-    PPO_CHUNK = 256, // samples whose weight gradients are one sum (design rule 4); of sequences each is one
-    PPO_TILE = 256,  // parameters in one piece of the fold, the norm and Adam
+    PPO_ROWS = 48, // samples that go through the layers together. It changes speed, not results
 };
 
-// What a layer computes: a dense layer with its activation, or (PPO_STATE) the recurrent state, from the gate and the
-// candidate that stand right before it.
-typedef enum PpoLayerKind {
-    PPO_HIDDEN = POLICY_HIDDEN,
-    PPO_GATE = POLICY_GATE,
-    PPO_CANDIDATE = POLICY_CANDIDATE,
-    PPO_HEAD = POLICY_HEAD,
-    PPO_STATE
-} PpoLayerKind;
-
 typedef struct PpoLayer {
-    PpoLayerKind kind;
-    int32_t in, out, in_pad, out_pad; // padded to multiples of 16
+    PpoNode node;
+    int32_t in_pad, out_pad; // padded to multiples of 16
     bool is_narrow;
-    bool adds_delta;    // its input's gradient is added to another's: a shared critic's head, a gate
-    int32_t from;       // the layer whose output is its input; -1: the observation
-    int32_t params;     // where it begins in the parameter vector,
-    int32_t weights;    // in the packed weights,
+    int32_t weights;    // where it begins in the packed weights,
     int32_t transposed; // there too, where the layer is wide,
     int32_t gradient;   // and in the packed gradient
 } PpoLayer;
 
 typedef struct PpoNet {
     PpoShape shape;
-    int32_t layers, actor_head, critic_head;
-    int32_t states, state[2]; // how many recurrent states there are, and their layers
-    int32_t state_pad;        // floats of an env's states: [states][out_pad]
-    int32_t block_rows;       // samples that go through the layers together at most
-    int32_t chunk;            // samples whose weight gradients are one sum
-    int32_t outputs;          // of the actor's head
-    int32_t actions;          // discrete and continuous ones
-    int32_t log_std;          // where it begins in the packed gradient
-    int32_t packed;           // floats of the packed weights
-    int32_t gradient;         // floats of a packed gradient; a multiple of PPO_TILE
-    int32_t rows;             // floats of one thread's activations and their gradients
+    PpoNetwork network;
+    int32_t state_pad;  // floats of an env's recurrent states: [network.states][out_pad]
+    int32_t block_rows; // samples that go through the layers together at most
+    int32_t chunk;      // samples whose weight gradients are one sum: PPO_CHUNK, or the steps of a sequence
+    int32_t outputs;    // of the actor's head
+    int32_t actions;    // discrete and continuous ones
+    int32_t log_std;    // where it begins in the packed gradient
+    int32_t packed;     // floats of the packed weights
+    int32_t gradient;   // floats of a packed gradient; a multiple of PPO_TILE
+    int32_t rows;       // floats of one thread's activations and their gradients
     PpoLayer layer[PPO_LAYERS_MAX];
-    int32_t backward[PPO_LAYERS_MAX]; // layers in the order in which gradients go through them
 } PpoNet;
 
 // A rollout, [env][step] of everything.
@@ -85,11 +67,6 @@ typedef struct PpoScratch {
     float *chunk;                  // [net.gradient]
 } PpoScratch;
 
-// Sums over samples.
-typedef struct PpoLosses {
-    double policy, value, entropy, kl, clipped;
-} PpoLosses;
-
 // One shard's part of a minibatch.
 typedef struct PpoPart {
     const PpoNet *net;
@@ -101,7 +78,7 @@ typedef struct PpoPart {
     const uint32_t *index; // [count] of samples; with recurrent states, whole rollouts of envs, steps in order
     int32_t count;
     int32_t steps; // of a rollout
-    float advantage_mean, advantage_scale;
+    PpoAdvantageScale advantages;
     float per_sample; // 1 / samples of the whole minibatch
 } PpoPart;
 

@@ -42,8 +42,8 @@ static void put_input(const Rollout *w, int64_t env, const float *obs, int row) 
 static void put_state(const Rollout *w, int64_t env, int row) {
     const PpoNet *net = &w->ppo->net;
     const float *state = w->ppo->state + env * net->state_pad;
-    for (int32_t k = 0; k < net->states; k++) {
-        int width = net->layer[net->state[k]].out_pad;
+    for (int32_t k = 0; k < net->network.states; k++) {
+        int width = net->layer[net->network.state[k]].out_pad;
         memcpy(w->scratch->before[k] + row * width, state, (size_t)width * sizeof *state);
         state += width;
     }
@@ -52,9 +52,9 @@ static void put_state(const Rollout *w, int64_t env, int row) {
 static void take_state(const Rollout *w, int64_t env, int row) {
     const PpoNet *net = &w->ppo->net;
     float *state = w->ppo->state + env * net->state_pad;
-    for (int32_t k = 0; k < net->states; k++) {
-        int width = net->layer[net->state[k]].out_pad;
-        memcpy(state, w->scratch->output[net->state[k]] + row * width, (size_t)width * sizeof *state);
+    for (int32_t k = 0; k < net->network.states; k++) {
+        int width = net->layer[net->network.state[k]].out_pad;
+        memcpy(state, w->scratch->output[net->network.state[k]] + row * width, (size_t)width * sizeof *state);
         state += width;
     }
 }
@@ -103,7 +103,7 @@ static void draw_normals(const Rollout *w, uint32_t block, RowNoise *noise) {
 static void act_discrete(const Rollout *w, float *log_prob) {
     CpuPpo *ppo = w->ppo;
     const PolicyShape *actor = &ppo->net.shape.actor;
-    const float *logits = w->scratch->output[ppo->net.actor_head];
+    const float *logits = w->scratch->output[ppo->net.network.actor_head];
     RowNoise noise;
     for (int k = 0; k < actor->discrete; k++) {
         int choices = actor->choices[k];
@@ -124,7 +124,7 @@ static void act_continuous(const Rollout *w, float *log_prob) {
     CpuPpo *ppo = w->ppo;
     const PolicyShape *actor = &ppo->net.shape.actor;
     const float *log_std = ppo->params + ppo->net.shape.params - ppo->net.shape.log_std_params;
-    const float *means = w->scratch->output[ppo->net.actor_head] + ppo->net.outputs - actor->continuous;
+    const float *means = w->scratch->output[ppo->net.network.actor_head] + ppo->net.outputs - actor->continuous;
     uint32_t first_block = (uint32_t)(actor->discrete + 3) / 4;
     RowNoise noise;
     for (int k = 0; k < actor->continuous; k++) {
@@ -162,7 +162,7 @@ static void value_truncated(const Rollout *w) {
     if (count == 0) return;
     w->kernels->forward(&ppo->net, ppo->packed, w->scratch, count);
     for (int i = 0; i < count; i++)
-        ppo->final_value[sample_at(w, row[i], w->step)] = w->scratch->output[ppo->net.critic_head][i * 16];
+        ppo->final_value[sample_at(w, row[i], w->step)] = w->scratch->output[ppo->net.network.critic_head][i * 16];
 }
 
 // What a step yields. Until the advantages are there, their place holds the discounted returns.
@@ -180,7 +180,7 @@ static void take_rewards(const Rollout *w) {
         ppo->samples.ended[at] = ended;
         ppo->discounted[env] = ended ? 0.0f : discounted;
         if (!ended) continue;
-        CpuPpoEnv *of_env = &ppo->of_env[env];
+        PpoOutcome *of_env = &ppo->of_env[env];
         of_env->episodes++;
         of_env->episode_steps += view->final_length[env];
         of_env->episode_return += (double)view->final_return[env];
@@ -194,20 +194,6 @@ static void take_rewards(const Rollout *w) {
 
 // ---- after the last step -------------------------------------------------------------------------------------------
 
-// Of `count` floats, `stride` apart: the mean first, then the deviations from it.
-static PpoMoments moments_of(const float *x, int count, int stride) {
-    PpoMoments m = {.count = count};
-    double sum = 0.0;
-    for (int i = 0; i < count; i++)
-        sum += (double)x[(int64_t)i * stride];
-    m.mean = sum / count;
-    for (int i = 0; i < count; i++) {
-        double deviation = (double)x[(int64_t)i * stride] - m.mean;
-        m.square += deviation * deviation;
-    }
-    return m;
-}
-
 // Value and target differ by the advantage.
 static void finish_env(const Rollout *w, int row, float last_value) {
     CpuPpo *ppo = w->ppo;
@@ -215,13 +201,14 @@ static void finish_env(const Rollout *w, int row, float last_value) {
     int64_t env = w->first_env + row, first = sample_at(w, row, 0);
     float *advantage = ppo->samples.advantage + first, *target = ppo->samples.target + first;
     for (int k = 0; k < obs; k++)
-        ppo->env_obs[env * obs + k] = moments_of(ppo->samples.obs + first * obs + k, steps, obs);
-    CpuPpoEnv *of_env = &ppo->of_env[env];
-    of_env->discounted = moments_of(advantage, steps, 1);
+        ppo->env_obs[env * obs + k] = ppo_moments_of(ppo->samples.obs + first * obs + k, steps, obs);
+    PpoOutcome *of_env = &ppo->of_env[env];
+    of_env->discounted = ppo_moments_of(advantage, steps, 1);
     ppo_advantages(ppo->reward + first, ppo->samples.value + first, ppo->samples.ended + first,
-                   ppo->final_value + first, last_value, steps, ppo->spec.gamma, ppo->spec.lambda, advantage, target);
-    of_env->target = moments_of(target, steps, 1);
-    of_env->residual = moments_of(advantage, steps, 1);
+                   ppo->final_value + first, last_value, steps, 1, ppo->spec.gamma, ppo->spec.lambda, advantage,
+                   target);
+    of_env->target = ppo_moments_of(target, steps, 1);
+    of_env->residual = ppo_moments_of(advantage, steps, 1);
 }
 
 static void finish(const Rollout *w) {
@@ -232,7 +219,7 @@ static void finish(const Rollout *w) {
     }
     w->kernels->forward(&ppo->net, ppo->packed, w->scratch, w->rows);
     for (int r = 0; r < w->rows; r++)
-        finish_env(w, r, w->scratch->output[ppo->net.critic_head][r * 16]);
+        finish_env(w, r, w->scratch->output[ppo->net.network.critic_head][r * 16]);
 }
 
 // Keeps what became infinite first, by step and then env.
@@ -268,7 +255,7 @@ void ISA_CAT(cpu_ppo_rollout_, ISA)(CpuPpo *ppo, int64_t begin, int64_t end, int
         look(&w);
         w.kernels->forward(&ppo->net, ppo->packed, w.scratch, w.rows);
         for (int r = 0; r < w.rows; r++) {
-            ppo->samples.value[sample_at(&w, r, w.step)] = w.scratch->output[ppo->net.critic_head][r * 16];
+            ppo->samples.value[sample_at(&w, r, w.step)] = w.scratch->output[ppo->net.network.critic_head][r * 16];
             take_state(&w, w.first_env + r, r);
         }
         act(&w);

@@ -20,10 +20,24 @@ static PpoMoments fold_moments(const PpoMoments *m, int32_t count, int32_t strid
     return all;
 }
 
+static PpoMoments chunk_moments(const CpuPpo *ppo, const uint32_t *order, int32_t count) {
+    PpoMoments m = {.count = count};
+    double sum[16] = {0.0}, square[16] = {0.0};
+    for (int32_t i = 0; i < count; i++)
+        sum[i % 16] += (double)ppo->samples.advantage[order[i]];
+    m.mean = ppo_fold16(sum) / m.count;
+    for (int32_t i = 0; i < count; i++) {
+        double apart = (double)ppo->samples.advantage[order[i]] - m.mean;
+        square[i % 16] += apart * apart;
+    }
+    m.square = ppo_fold16(square);
+    return m;
+}
+
 // The order of a shard's samples in this epoch: permuted, or with recurrent states by permuted envs.
 static void order_shard(const Learning *learning, int32_t shard, uint32_t *order) {
     const CpuPpo *ppo = learning->ppo;
-    bool by_env = ppo->net.states > 0;
+    bool by_env = ppo->net.network.states > 0;
     uint32_t steps = by_env ? (uint32_t)ppo->spec.rollout : 1;
     uint32_t count = (uint32_t)cpu_ppo_shard_samples(&ppo->spec) / steps;
     ppo->isa->ppo->order(ppo->spec.seed, ppo->update, (uint32_t)learning->epoch, (uint32_t)shard, count,
@@ -45,13 +59,10 @@ static void order_shards(void *context, int64_t begin, int64_t end, int worker) 
         uint32_t *order = ppo->order + shard * samples;
         order_shard(learning, (int32_t)shard, order);
         for (int32_t m = 0; m < ppo->spec.minibatches; m++) {
-            PpoMoments moments = {.count = count};
-            for (int32_t i = 0; i < count; i++)
-                moments.mean += (double)ppo->samples.advantage[order[m * count + i]];
-            moments.mean /= count;
-            for (int32_t i = 0; i < count; i++) {
-                double apart = (double)ppo->samples.advantage[order[m * count + i]] - moments.mean;
-                moments.square += apart * apart;
+            PpoMoments moments = {0};
+            for (int32_t first = 0; first < count; first += PPO_CHUNK) {
+                int32_t left = count - first < PPO_CHUNK ? count - first : PPO_CHUNK;
+                moments = ppo_moments_fold(moments, chunk_moments(ppo, order + m * count + first, left));
             }
             ppo->advantage_moments[shard * ppo->spec.minibatches + m] = moments;
         }
@@ -70,13 +81,8 @@ static void shard_gradients(void *context, int64_t begin, int64_t end, int worke
                     .step = learning->step,
                     .count = count,
                     .steps = ppo->spec.rollout,
-                    .advantage_scale = 1.0f,
+                    .advantages = ppo_advantage_scale(learning->advantages, learning->step->normalize_advantage),
                     .per_sample = (float)(1.0 / ((double)count * ppo->spec.shards))};
-    PpoMoments all = learning->advantages;
-    if (learning->step->normalize_advantage && all.count > 1.0) { // one alone has no deviation
-        part.advantage_mean = (float)all.mean;
-        part.advantage_scale = (float)(1.0 / (sqrt(all.square / (all.count - 1.0)) + 1e-8));
-    }
     for (int64_t shard = begin; shard < end; shard++) {
         part.index = ppo->order + shard * samples + learning->minibatch * count;
         ppo->isa->ppo->gradient(&part, &ppo->scratch[worker], ppo->gradients + shard * ppo->net.gradient,
@@ -110,11 +116,7 @@ static double square_norm(const float *x, int32_t count) {
         double partial[16] = {0.0};
         for (int32_t i = 0; i < end; i++)
             partial[i % 16] += (double)x[tile + i] * (double)x[tile + i];
-        for (int half = 8; half > 0; half /= 2) {
-            for (int k = 0; k < half; k++)
-                partial[k] += partial[k + half];
-        }
-        sum += partial[0];
+        sum += ppo_fold16(partial);
     }
     return sum;
 }
@@ -133,49 +135,22 @@ static Status check_finite(const Learning *learning, const PpoLosses *losses) {
     const CpuPpo *ppo = learning->ppo;
     PpoTensor tensor;
     const char *name = infinite_tensor(ppo, &tensor), *what = name == NULL ? "the loss's part" : "the gradient of";
-    if (name == NULL) {
-        name = !isfinite(losses->policy)    ? "policy"
-               : !isfinite(losses->value)   ? "value"
-               : !isfinite(losses->entropy) ? "entropy"
-               : !isfinite(losses->kl)      ? "KL"
-                                            : NULL;
-    }
+    if (name == NULL) name = ppo_infinite_loss(*losses);
     if (name == NULL) return STATUS_OK;
     return host_fail(STATUS_NUMERIC, "%s: update %u, epoch %d, minibatch %d: %s %s is NaN or infinite",
                      ppo->spec.sim.spec->name, ppo->update, learning->epoch, learning->minibatch, what, name);
 }
 
-// base^n by squaring: the same bits everywhere, as libm's pow() is not.
-static double power(double base, int64_t n) {
-    double result = 1.0;
-    for (; n > 0; n /= 2) {
-        if (n % 2 != 0) result *= base;
-        base *= base;
-    }
-    return result;
-}
-
 static void set_adam(Learning *learning, double norm) {
     const KernPpoStep *s = learning->step;
-    int64_t t = ++learning->ppo->adam_steps;
-    bool is_limited = s->max_grad_norm > 0.0f && norm > (double)s->max_grad_norm;
-    learning->adam = (PpoAdamStep){
-        .learning_rate = (float)((double)s->learning_rate / (1.0 - power((double)s->beta1, t))),
-        .second_scale = (float)(1.0 / (1.0 - power((double)s->beta2, t))),
-        .beta1 = s->beta1,
-        .beta2 = s->beta2,
-        .epsilon = s->epsilon,
-        .gradient_scale = is_limited ? (float)((double)s->max_grad_norm / norm) : 1.0f,
-    };
+    PpoAdamRates rates = {s->learning_rate, s->beta1, s->beta2, s->epsilon, s->max_grad_norm};
+    learning->adam = ppo_adam_step(rates, ++learning->ppo->adam_steps, norm);
 }
 
 static PpoLosses sum_losses(const CpuPpo *ppo) {
     PpoLosses sum = {0};
-    for (int32_t shard = 0; shard < ppo->spec.shards; shard++) {
-        const PpoLosses *l = &ppo->losses[shard];
-        sum.policy += l->policy, sum.value += l->value, sum.entropy += l->entropy;
-        sum.kl += l->kl, sum.clipped += l->clipped;
-    }
+    for (int32_t shard = 0; shard < ppo->spec.shards; shard++)
+        sum = ppo_losses_fold(sum, ppo->losses[shard]);
     return sum;
 }
 

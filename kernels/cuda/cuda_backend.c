@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/ppo_kern.h"
 #include "sim/sim_list.h"
 
 Status cuda_failed(const CudaBackend *backend, int error, const char *call, const char *file, int line) {
@@ -124,37 +123,6 @@ static void describe(KernBackend *base, char *text, int size) {
     snprintf(text, (size_t)size, "cuda: %s (GPU %d), %d SMs", backend->name, backend->device, backend->processors);
 }
 
-static Status no_ppo(KernBackend *base) {
-    return cuda_fail((const CudaBackend *)base, STATUS_DEVICE, "PPO does not run on a GPU yet: use --device cpu");
-}
-
-static Status ppo_plan(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan) {
-    (void)spec, (void)plan;
-    return no_ppo(backend);
-}
-
-static Status ppo_open(KernBackend *backend, const KernPpoSpec *spec, KernPpo **ppo) {
-    (void)spec, (void)ppo;
-    return no_ppo(backend);
-}
-
-static void ppo_close(KernPpo *ppo) { (void)ppo; }
-
-static Status ppo_write(KernPpo *ppo, const KernPpoState *state) {
-    (void)state;
-    return no_ppo(ppo->backend);
-}
-
-static Status ppo_read(KernPpo *ppo, KernPpoState *state) {
-    (void)state;
-    return no_ppo(ppo->backend);
-}
-
-static Status ppo_update(KernPpo *ppo, const KernPpoStep *step, KernPpoReport *report) {
-    (void)step, (void)report;
-    return no_ppo(ppo->backend);
-}
-
 static const KernOps cuda_ops = {
     .name = "cuda",
     .close = close_backend,
@@ -176,12 +144,12 @@ static const KernOps cuda_ops = {
     .es_evaluate = cuda_es_evaluate,
     .es_shape = cuda_es_shape,
     .es_update = cuda_es_update,
-    .ppo_plan = ppo_plan,
-    .ppo_open = ppo_open,
-    .ppo_close = ppo_close,
-    .ppo_write = ppo_write,
-    .ppo_read = ppo_read,
-    .ppo_update = ppo_update,
+    .ppo_plan = cuda_ppo_plan,
+    .ppo_open = cuda_ppo_open,
+    .ppo_close = cuda_ppo_close,
+    .ppo_write = cuda_ppo_write,
+    .ppo_read = cuda_ppo_read,
+    .ppo_update = cuda_ppo_update,
 };
 
 // The runtime's own text for a machine without a driver speaks of a driver that is too old.
@@ -245,7 +213,8 @@ __attribute__((visibility("default"))) Status shoal_cuda_backend_open(const Cuda
                              CUDA_HOST_VERSION, host->version);
     }
     if (host->table_bytes != sizeof(CudaHost) || host->ops_bytes != sizeof(KernOps) ||
-        host->es_bytes != sizeof(KernEsSpec) || host->batch_bytes != sizeof(KernBatchSpec)) {
+        host->es_bytes != sizeof(KernEsSpec) || host->batch_bytes != sizeof(KernBatchSpec) ||
+        host->ppo_bytes != sizeof(KernPpoSpec) || host->ppo_step_bytes != sizeof(KernPpoStep)) {
         return host->fail_at(__FILE__, __LINE__, STATUS_DEVICE,
                              "device cuda: " CUDA_LIBRARY " and this program differ: install both from one build");
     }

@@ -68,7 +68,7 @@ static inline void cuda_scope_end(CudaScope *scope) { scope->backend->host.trace
     CudaScope HOST_TRACE_JOIN(cuda_scope_, __LINE__) __attribute__((cleanup(cuda_scope_end), unused)) = \
         cuda_scope_begin(backend, HOST_TRACE_##category, name)
 
-// kernels/cuda/cuda_batch.c and kernels/cuda/cuda_es.c: the entries of KernOps.
+// kernels/cuda/cuda_batch.c, cuda_es.c, cuda_ppo.c and cuda_ppo_update.c: the entries of KernOps.
 Status cuda_batch_plan(KernBackend *backend, const KernBatchSpec *spec, HostPlan *plan);
 Status cuda_batch_open(KernBackend *backend, const KernBatchSpec *spec, KernBatch **batch);
 void cuda_batch_close(KernBatch *batch);
@@ -87,5 +87,12 @@ Status cuda_es_evaluate(KernEs *es, const KernEsJob *job, const KernNormalizer *
                         float *sums);
 Status cuda_es_shape(KernEs *es, const float *fitness, float *shaped);
 Status cuda_es_update(KernEs *es, const KernEsStep *step, const float *shaped);
+
+Status cuda_ppo_plan(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan);
+Status cuda_ppo_open(KernBackend *backend, const KernPpoSpec *spec, KernPpo **ppo);
+void cuda_ppo_close(KernPpo *ppo);
+Status cuda_ppo_write(KernPpo *ppo, const KernPpoState *state);
+Status cuda_ppo_read(KernPpo *ppo, KernPpoState *state);
+Status cuda_ppo_update(KernPpo *ppo, const KernPpoStep *step, KernPpoReport *report);
 
 #endif

@@ -1,7 +1,7 @@
-// What the program and libshoal_cuda.so know of each other: one entry of the library, and the functions of host/ that
-// the library calls back. They are handed over in a table because the library is opened with dlopen and a program does
-// not export its symbols; a copy of host/ inside the library would keep messages, the stop flag and the profiler's
-// hooks to itself.
+// What the program and libshoal_cuda.so know of each other: one entry of the library, and the functions of host/ and
+// kernels/ that the library calls back. They are handed over in a table because the library is opened with dlopen and a
+// program does not export its symbols; a copy of host/ inside the library would keep messages, the stop flag and the
+// profiler's hooks to itself.
 //
 // Ownership: the library copies the table. Errors: as in kernels/kern.h. Thread safety: the functions' own.
 #ifndef SHOAL_KERNELS_CUDA_CUDA_HOST_H
@@ -13,13 +13,14 @@
 #include "host/status.h"
 #include "host/trace.h"
 #include "kernels/kern.h"
+#include "kernels/ppo_kern.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 // Raised whenever this table, or a struct of kernels/kern.h, changes: a library from another build is refused.
-enum { CUDA_HOST_VERSION = 1 };
+enum { CUDA_HOST_VERSION = 2 };
 
 #define CUDA_LIBRARY "libshoal_cuda.so"
 #define CUDA_ENTRY   "shoal_cuda_backend_open"
@@ -29,7 +30,8 @@ typedef struct CudaHost {
     int version;
     Status (*fail_at)(const char *file, int line, Status status, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
-    size_t table_bytes, ops_bytes, es_bytes, batch_bytes; // sizes of CudaHost, KernOps, KernEsSpec and KernBatchSpec
+    // Sizes of CudaHost, KernOps, KernEsSpec, KernBatchSpec, KernPpoSpec and KernPpoStep.
+    size_t table_bytes, ops_bytes, es_bytes, batch_bytes, ppo_bytes, ppo_step_bytes;
     int slice_steps; // steps of each slice of an evaluation; 0: as many as fit the time of a slice
     bool (*stop_requested)(void);
     void (*plan_init)(HostPlan *plan);
@@ -39,6 +41,11 @@ typedef struct CudaHost {
     const char *(*bytes_text)(size_t size_bytes, char text[16]);
     const HostTraceHooks *(*trace_begin)(HostTraceCategory category, const char *name);
     void (*trace_end)(const HostTraceHooks *hooks);
+    Status (*ppo_check)(const KernPpoSpec *spec);
+    void (*ppo_network)(const PpoShape *shape, PpoNetwork *network);
+    int (*ppo_tensor)(const PpoShape *shape, int index, PpoTensor *tensor);
+    int32_t (*ppo_env_words)(const KernPpoSpec *spec);
+    void (*ppo_normalizer)(const KernPpoSpec *spec, const KernPpoState *state, KernNormalizer *normalizer);
 } CudaHost;
 
 // The type of the library's entry, CUDA_ENTRY.

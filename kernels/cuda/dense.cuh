@@ -3,6 +3,7 @@
 #ifndef SHOAL_KERNELS_CUDA_DENSE_CUH
 #define SHOAL_KERNELS_CUDA_DENSE_CUH
 
+#include "kernels/cuda/fold16.cuh"
 #include "kernels/cuda/names.cuh"
 #include "kernels/es_math.h"
 #include "kernels/policy_math.h"
@@ -75,11 +76,8 @@ DEVICE_FN void dense_narrow(const float *w, int in, int out, const float *x, flo
             for (int i = k; i < in; i += 16)
                 partial = sim_fmaf(w[i * out + o], x[i], partial);
         }
-        partial = partial + __shfl_down_sync(0xffffffffu, partial, 8, 16);
-        partial = partial + __shfl_down_sync(0xffffffffu, partial, 4, 16);
-        partial = partial + __shfl_down_sync(0xffffffffu, partial, 2, 16);
-        partial = partial + __shfl_down_sync(0xffffffffu, partial, 1, 16);
-        if (k == 0 && o < out) y[o] = finish(partial + w[in * out + o], last, activation);
+        float sum = fold_lanes16(partial, 0xffffffffu);
+        if (k == 0 && o < out) y[o] = finish(sum + w[in * out + o], last, activation);
     }
 }
 

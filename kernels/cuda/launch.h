@@ -18,8 +18,8 @@ enum {
     CUDA_NOISE_GROUP = 64,   // parameters are padded to a multiple of this; see the counter table in sim/sim_rng.h
 };
 
-// An infinite-report, so that the smallest of all is the one to name: envs << 8 | field in a batch, and
-// pair << 32 | step << 8 | field in an evaluation.
+// An infinite-report, so that the smallest of all is the one to name: step << 40 | env << 8 | field where envs are
+// stepped (step 0 in a batch), and pair << 32 | step << 8 | field in an evaluation.
 #define CUDA_INFINITE_NONE UINT64_MAX
 
 // ---- batches (batch.cu) --------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks what nvcc made of the kernels: no stack frame and no spill, and only arithmetic that every device rounds alike.
 
-usage: check_kernels.py FOLDER NAME...     reads FOLDER/NAME.txt (ptxas -v) and FOLDER/NAME.ptx
+usage: check_kernels.py FOLDER NAME... [--double NAME...]     reads FOLDER/NAME.txt (ptxas -v) and FOLDER/NAME.ptx
+Those after --double may compute in double precision: sums and statistics, whose order is fixed.
 exit status: 0 nothing found, 1 something, 2 bad usage
 """
 
@@ -15,15 +16,16 @@ REGISTERS = re.compile(r"Used (\d+) registers")
 
 # PTX instructions that the determinism rules exclude, and why.
 FORBIDDEN = [
-    (re.compile(r"\.f64\b"), "double precision"),
     (re.compile(r"\.ftz\b"), "flushes subnormals"),
     (re.compile(r"\.(approx|full)\b"), "an approximation"),
-    (re.compile(r"\b(add|sub|mul)\.f32\b"), "without .rn: ptxas may fuse it"),
-    (re.compile(r"\bmad(\.\w+)*\.f32\b"), "a contracted multiply-add"),
-    (re.compile(r"\b(min|max)(\.\w+)*\.f32\b"), "differs on signed zeros and NaN"),
-    (re.compile(r"\b(atom|red)\b.*\.f(16|32)"), "a float atomic: its order is not fixed"),
+    (re.compile(r"\b(add|sub|mul)\.f(32|64)\b"), "without .rn: ptxas may fuse it"),
+    (re.compile(r"\bmad(\.\w+)*\.f(32|64)\b"), "a contracted multiply-add"),
+    (re.compile(r"\bfma(\.\w+)*\.f64\b"), "a multiply-add that the CPU does not make"),
+    (re.compile(r"\b(min|max)(\.\w+)*\.f(32|64)\b"), "differs on signed zeros and NaN"),
+    (re.compile(r"\b(atom|red)\b.*\.f(16|32|64)"), "a float atomic: its order is not fixed"),
     (re.compile(r"\b(wmma|mma|wgmma)\."), "a tensor core"),
 ]
+DOUBLE = (re.compile(r"\.f64\b"), "double precision")
 
 
 def check_report(name, text):
@@ -44,20 +46,25 @@ def check_report(name, text):
         yield f"{name}: no kernel in it"
 
 
-def check_ptx(name, text):
+def check_ptx(name, text, may_be_double=False):
     """Findings in one PTX file."""
+    forbidden = FORBIDDEN if may_be_double else [*FORBIDDEN, DOUBLE]
     if ".entry" not in text:
         yield f"{name}: no kernel in it"
     for number, line in enumerate(text.splitlines(), 1):
         code = line.split("//")[0]
-        for pattern, reason in FORBIDDEN:
+        for pattern, reason in forbidden:
             if pattern.search(code):
                 yield f"{name}:{number}: {code.strip()}: {reason}"
 
 
-def findings(folder, names):
-    for name in names:
-        for suffix, check in ((".txt", check_report), (".ptx", check_ptx)):
+def findings(folder, words):
+    may_be_double = False
+    for name in words:
+        if name == "--double":
+            may_be_double = True
+            continue
+        for suffix, check in ((".txt", check_report), (".ptx", lambda *file: check_ptx(*file, may_be_double))):
             path = Path(folder) / (name + suffix)
             if path.is_file():
                 yield from check(path.name, path.read_text(encoding="utf-8"))

@@ -54,10 +54,20 @@ class Ptx(unittest.TestCase):
             "max.f32 %f1, %f2, %f3;",
             "atom.global.add.f32 %f1, [%rd1], %f2;",
             "red.shared.add.f32 [%rd1], %f2;",
+            "mul.f64 %fd1, %fd2, %fd3;",
+            "fma.rn.f64 %fd1, %fd2, %fd3, %fd4;",
+            "red.global.add.f64 [%rd1], %fd2;",
         ]
         for offence in offences:
             found = list(check_kernels.check_ptx("a.ptx", CLEAN_PTX + "\t" + offence))
             self.assertTrue(found and offence in found[0], offence)
+            if offence != "cvt.f64.f32 %fd1, %f1;":
+                self.assertTrue(list(check_kernels.check_ptx("a.ptx", CLEAN_PTX + "\t" + offence, True)), offence)
+
+    def test_double_where_it_may_be(self):
+        text = CLEAN_PTX + "\tcvt.f64.f32 %fd1, %f1;\n\tadd.rn.f64 %fd1, %fd2, %fd3;\n"
+        self.assertEqual(list(check_kernels.check_ptx("a.ptx", text, True)), [])
+        self.assertEqual(len(list(check_kernels.check_ptx("a.ptx", text))), 2)
 
     def test_empty(self):
         self.assertEqual(len(list(check_kernels.check_ptx("a.ptx", ""))), 1)

@@ -26,4 +26,5 @@ def fixed(env, **changes):
 class EsrunTest(TrainerTest):
     TOOL = "esrun"
     STEP = "generation"
+    LENGTH, DONE = "generations", 12
     fixed = staticmethod(fixed)

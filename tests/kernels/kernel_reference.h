@@ -23,6 +23,7 @@
 #include "kernels/kern.h"
 #include "kernels/policy_math.h"
 #include "sim/sim_list.h"
+#include "tests/kernels/fresh_seed.h"
 
 #define ASSERT_STATUS(expr) ASSERT_EQ(expr, STATUS_OK) << host_message()
 #define EXPECT_STATUS(expr) EXPECT_EQ(expr, STATUS_OK) << host_message()
@@ -32,16 +33,6 @@ constexpr bool is_sanitized = true;
 #else
 constexpr bool is_sanitized = false;
 #endif
-
-// A fresh seed for each run; a failure's output names it.
-inline uint64_t fresh_seed() {
-    std::random_device device;
-    uint64_t seed = (static_cast<uint64_t>(device()) << 32) | device();
-    const char *forced = std::getenv("SHOAL_TEST_SEED");
-    if (forced != nullptr) seed = std::strtoull(forced, nullptr, 0);
-    std::printf("seed: SHOAL_TEST_SEED=%llu\n", static_cast<unsigned long long>(seed));
-    return seed;
-}
 
 inline uint32_t bits_of(float x) {
     uint32_t bits;

@@ -453,9 +453,9 @@ std::vector<float> kernel_gradient(Problem *p, const PpoKernels &kernels, PpoLos
     ppo_net_carve(&net, scratch_memory.data, &scratch);
     Aligned state(static_cast<int64_t>(p->count / p->steps) * net.state_pad);
     const float *from = p->state.data();
-    for (size_t env = 0; net.states > 0 && env < p->count / p->steps; env++) {
+    for (size_t env = 0; net.network.states > 0 && env < p->count / p->steps; env++) {
         float *to = state.data + env * at(net.state_pad);
-        for (int32_t i = 0; i < net.states; i++, to += net.layer[net.state[0]].out_pad)
+        for (int32_t i = 0; i < net.network.states; i++, to += net.layer[net.network.state[0]].out_pad)
             std::copy_n(from, p->shape.actor.recurrent, to), from += p->shape.actor.recurrent;
     }
     PpoSamples samples = {p->obs.data(),       p->action.data(), p->log_prob.data(), p->value.data(),
@@ -476,7 +476,7 @@ std::vector<float> kernel_gradient(Problem *p, const PpoKernels &kernels, PpoLos
     part.index = index.data();
     part.count = static_cast<int32_t>(p->count);
     part.steps = static_cast<int32_t>(p->steps);
-    part.advantage_scale = 1.0f;
+    part.advantages.scale = 1.0f;
     part.per_sample = 1.0f / static_cast<float>(p->count);
     *losses = PpoLosses{};
     kernels.gradient(&part, &scratch, gradient.data, losses);

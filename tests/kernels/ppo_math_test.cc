@@ -21,7 +21,7 @@ std::vector<float> advantages(const Rollout &r, float gamma, float lambda, std::
     std::vector<float> out(r.reward.size());
     target->resize(out.size());
     ppo_advantages(r.reward.data(), r.value.data(), r.ended.data(), r.final_value.data(), r.last_value,
-                   static_cast<int>(out.size()), gamma, lambda, out.data(), target->data());
+                   static_cast<int>(out.size()), 1, gamma, lambda, out.data(), target->data());
     return out;
 }
 

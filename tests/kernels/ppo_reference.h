@@ -7,48 +7,11 @@
 #include "kernel_reference.h"
 
 #include <algorithm>
+#include <iterator>
 
-#include "kernels/ppo_kern.h"
 #include "kernels/ppo_math.h"
 #include "kernels/ppo_random.h"
-
-inline size_t index_of(int64_t i) { return static_cast<size_t>(i); }
-
-// The training state with its own memory.
-class PpoState {
-  public:
-    explicit PpoState(const KernPpoSpec &spec)
-        : params(index_of(spec.policy.params)), first(params.size()), second(params.size()),
-          envs(index_of(spec.envs) * index_of(ppo_env_words(&spec))) {
-        state.params = params.data();
-        state.first = first.data();
-        state.second = second.data();
-        state.envs = envs.data();
-    }
-    PpoState(const PpoState &) = delete;
-    PpoState &operator=(const PpoState &) = delete;
-
-    std::vector<float> params, first, second;
-    std::vector<uint32_t> envs;
-    KernPpoState state = {};
-};
-
-// Everything a state holds, as bytes; doubles as they are.
-inline std::string ppo_bytes(const KernPpoSpec &spec, const PpoState &s) {
-    std::string text;
-    auto add = [&](const void *data, size_t bytes) { text.append(static_cast<const char *>(data), bytes); };
-    size_t obs = index_of(spec.sim.spec->obs) * sizeof(double);
-    add(s.params.data(), s.params.size() * 4);
-    add(s.first.data(), s.first.size() * 4);
-    add(s.second.data(), s.second.size() * 4);
-    add(s.envs.data(), s.envs.size() * 4);
-    add(&s.state.adam_steps, sizeof s.state.adam_steps);
-    add(&s.state.obs_count, sizeof(double));
-    add(s.state.obs_mean, obs);
-    add(s.state.obs_square, obs);
-    add(&s.state.return_count, 3 * sizeof(double));
-    return text;
-}
+#include "tests/kernels/ppo_bytes.h"
 
 struct RefPpoEnv {
     std::vector<uint32_t> state;
@@ -56,6 +19,7 @@ struct RefPpoEnv {
     uint32_t episode = 0;
     int32_t length = 0;
     float episode_return = 0, discounted = 0;
+    double returned = 0; // by the episodes that ended in this rollout
 };
 
 struct RefPpoSample {
@@ -260,12 +224,13 @@ class RefPpo {
         if (s->ended == PPO_TRUNCATED) s->final_value = value_at_end(e);
         report.episodes++;
         report.episode_steps += e.length;
-        report.episode_return += static_cast<double>(e.episode_return);
+        e.returned += static_cast<double>(e.episode_return);
         begin_episode(env);
     }
 
     void roll_out(int32_t env, uint32_t update) {
         std::vector<RefPpoSample> run;
+        envs_[index_of(env)].returned = 0;
         for (int32_t t = 0; t < spec_.rollout; t++) {
             run.push_back(act(env, update, static_cast<uint32_t>(t)));
             step_env(env, &run.back());
@@ -310,6 +275,32 @@ class RefPpo {
         return m;
     }
 
+    // Of a minibatch's advantages: chunks of 256, each in sixteen partial sums folded by halves.
+    PpoMoments advantage_moments(const std::vector<size_t> &which) const {
+        PpoMoments all = {};
+        for (size_t at = 0; at < which.size(); at += 256) {
+            size_t count = std::min(which.size() - at, static_cast<size_t>(256));
+            double sum[16] = {0}, square[16] = {0};
+            for (size_t i = 0; i < count; i++)
+                sum[i % 16] += static_cast<double>(samples_[which[at + i]].advantage);
+            double mean = fold16(sum) / static_cast<double>(count);
+            for (size_t i = 0; i < count; i++) {
+                double apart = static_cast<double>(samples_[which[at + i]].advantage) - mean;
+                square[i % 16] += apart * apart;
+            }
+            all = ppo_moments_fold(all, PpoMoments{static_cast<double>(count), mean, fold16(square)});
+        }
+        return all;
+    }
+
+    static double fold16(double *partial) {
+        for (int half = 8; half > 0; half /= 2) {
+            for (int k = 0; k < half; k++)
+                partial[k] += partial[k + half];
+        }
+        return partial[0];
+    }
+
     static float layer_sum(const float *w, const RefLayer &l, int32_t o) {
         float partial[16] = {0}, sum = w[l.in * l.out + o];
         for (int32_t i = 0; i < l.in; i++) {
@@ -333,8 +324,12 @@ class RefPpo {
     // One sample through both networks; memory: before it.
     void forward(const std::vector<float> &x, const std::vector<float> &memory, RefPass *pass) const {
         const PpoShape &shape = spec_.policy;
-        PpoDense dense[PPO_DENSE_MAX];
-        size_t count = index_of(ppo_dense(&shape, dense)), units = index_of(shape.actor.recurrent);
+        PpoNetwork network;
+        ppo_network(&shape, &network);
+        std::vector<PpoNode> dense;
+        std::copy_if(network.layer, network.layer + network.layers, std::back_inserter(dense),
+                     [](const PpoNode &node) { return node.kind != POLICY_STATE; });
+        size_t count = dense.size(), units = index_of(shape.actor.recurrent);
         pass->layers.resize(count); // they are pointed at
         pass->states.resize(is_recurrent() ? memory.size() / units : 0);
         auto state = pass->states.begin();
@@ -344,7 +339,7 @@ class RefPpo {
             bool begins = i > 0 && dense[i].is_critic && !dense[i - 1].is_critic;
             if (begins) pass->critic = i;
             if (begins && !shape.is_shared) last = &x, by_last = nullptr;
-            const PolicyLayer &d = dense[i].layer;
+            const PpoNode &d = dense[i];
             RefLayer &l = pass->layers[i];
             l = {d.kind, d.params, d.in, d.out, by_last, *last, {}, {}};
             for (int32_t o = 0; o < l.out; o++)
@@ -478,11 +473,7 @@ class RefPpo {
             double partial[16] = {0};
             for (size_t i = tile; i < std::min(tile + 256, g.size()); i++)
                 partial[(i - tile) % 16] += static_cast<double>(g[i]) * static_cast<double>(g[i]);
-            for (int half = 8; half > 0; half /= 2) {
-                for (int k = 0; k < half; k++)
-                    partial[k] += partial[k + half];
-            }
-            sum += partial[0];
+            sum += fold16(partial);
         }
         return std::sqrt(sum);
     }
@@ -490,10 +481,8 @@ class RefPpo {
     void learn(const KernPpoStep &step, uint32_t epoch, int32_t m) {
         PpoMoments advantages = {};
         std::vector<std::vector<float>> of_shard;
-        for (int32_t shard = 0; shard < spec_.shards; shard++) {
-            auto get = [](const RefPpoSample &s) { return s.advantage; };
-            advantages = ppo_moments_fold(advantages, moments(part(step, epoch, m, shard), get));
-        }
+        for (int32_t shard = 0; shard < spec_.shards; shard++)
+            advantages = ppo_moments_fold(advantages, advantage_moments(part(step, epoch, m, shard)));
         float per_sample = static_cast<float>(1.0 / advantages.count);
         for (int32_t shard = 0; shard < spec_.shards; shard++) {
             std::vector<size_t> which = part(step, epoch, m, shard);
@@ -557,6 +546,13 @@ class RefPpo {
     }
 
     void take_statistics() {
+        size_t envs = envs_.size() / index_of(spec_.shards);
+        for (size_t from = 0; from < envs_.size(); from += envs) {
+            double of_shard = 0;
+            for (size_t env = from; env < from + envs; env++)
+                of_shard += envs_[env].returned;
+            report.episode_return += of_shard;
+        }
         for (size_t k = 0; k < index_of(spec_.sim.spec->obs); k++) {
             obs_moments[k] = ppo_moments_fold(obs_moments[k], fold([k](const RefPpoSample &s) { return s.obs[k]; }));
         }

@@ -5,12 +5,13 @@ golden_hashes.txt holds what the settings below gave when it was made: a build w
 else. `cli_hash_test.py --write` makes it anew; do that only when a change is meant to change results, and say so.
 """
 
+import os
 import sys
 import unittest
 from pathlib import Path
 
 import pporun_harness as harness
-from pporun_harness import SIMULATORS, PporunTest, fixed
+from pporun_harness import SIMULATORS, UPDATE_STEPS, PporunTest, fixed
 
 GOLDEN = Path(__file__).with_name("golden_hashes.txt")
 
@@ -39,20 +40,31 @@ def cases():
         yield env, "randomized", fixed(env) + ["--randomize=" + RANDOMIZE[env]]
 
 
-class Hash(PporunTest):
+def read_golden():
+    golden = {}
+    for line in GOLDEN.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            env, name, value = line.split("\t")
+            golden[env, name] = value
+    return golden
+
+
+class HashTest(PporunTest):
     def hash(self, *args):
         return self.good(*args, "--out", self.path())["params_hash"]
 
-    def test_golden(self):
-        golden = {}
-        for line in GOLDEN.read_text(encoding="utf-8").splitlines():
-            if not line.startswith("#"):
-                env, name, value = line.split("\t")
-                golden[env, name] = value
+    def check_golden(self, *more, wanted=lambda env, name: True):
+        golden = read_golden()
         self.assertEqual([(env, name) for env, name, _ in cases()], list(golden))
         for env, name, args in cases():
-            with self.subTest(env=env, case=name):
-                self.assertEqual(golden[env, name], self.hash(*args))
+            if wanted(env, name):
+                with self.subTest(env=env, case=name):
+                    self.assertEqual(golden[env, name], self.hash(*args, *more))
+
+
+class Hash(HashTest):
+    def test_golden(self):
+        self.check_golden()
 
     def write_golden(self):
         lines = ["# simulator, case of cli_hash_test.py, params_hash; made by cli_hash_test.py --write"]
@@ -93,6 +105,32 @@ class Hash(PporunTest):
         expected = self.hash(*fixed("pendulum"))
         self.assertEqual(expected, self.hash(*fixed("pendulum", test_every=1, test_episodes=3, checkpoint_every=1)))
         self.assertEqual(expected, self.hash(*fixed("pendulum", test_every=1000, checkpoint_every=1000)))
+
+
+class Cuda(HashTest):
+    """The same hashes on a GPU, a real one or a virtual one."""
+
+    def setUp(self):
+        super().setUp()
+        done = self.call(*fixed("cartpole", device="cuda"), "--dry-run")
+        if done.code != 0 and os.environ.get("SHOAL_TEST_CUDA") != "required":
+            self.skipTest(done.err)
+        self.assertEqual(0, done.code, done)
+
+    def test_golden(self):
+        """All of them with SHOAL_TEST_LONG, which takes minutes on a virtual GPU."""
+        every = os.environ.get("SHOAL_TEST_LONG") == "1"
+        quick = [("cartpole", "annealed"), ("pendulum", "shared"), ("acrobot", "linear")]
+        # Tests of the policy change nothing, and take most of the time of a small run.
+        self.check_golden("--device=cuda", "--test-every=1000", "--test-episodes=1",
+                          wanted=lambda env, name: every or (env, name) in quick)  # fmt: skip
+
+    def test_resumed_on_the_other_device(self):
+        for first, second in [("cpu", "cuda"), ("cuda", "cpu")]:
+            folder, tests = self.path(), {"test_every": 1000, "test_episodes": 1}
+            self.good(*fixed("pendulum", device=first, updates=2, **tests), "--out", folder)
+            resumed = self.good("--resume", folder, f"--device={second}", f"--steps={4 * UPDATE_STEPS}")
+            self.assertEqual(self.hash(*fixed("pendulum", updates=4, **tests)), resumed["params_hash"])
 
 
 if __name__ == "__main__":

@@ -1,33 +1,26 @@
 #!/usr/bin/env python3
-"""Bad input to pporun: the exit status, one clear line on stderr, nothing written. What it shares with esrun is tested
-there; here is what differs."""
+"""Bad input to pporun: what it shares with other trainers (cli_bad_input.py), and its own; and what only looks bad: huge
+rewards and observations."""
 
-import json
+import math
 import shutil
 
 import pporun_harness as harness
-from pporun_harness import UPDATE_STEPS, PporunTest, fixed, tree
+from cli_bad_input import FileTests, InfiniteTests, UsageTests
+from pporun_harness import UPDATE_STEPS, PporunTest, fixed, rows, tree
 
 
-class Usage(PporunTest):
-    def test_names(self):
-        self.refused(2, ["unknown simulator 'cartpol'", "'cartpole'"], "cartpol")
-        self.refused(2, ["unknown option --nvs", "--envs"], "cartpole", "--nvs=4")
-        self.refused(2, ["unknown option --clip-rang"], "cartpole", "--clip-rang", 4)
-        self.refused(2, ["'gelu'", "tanh or relu"], "cartpole", "--activation=gelu")
-        self.refused(2, ["cartpole has no parameter 'pole_mass'", "'pole_mass_kg'"], "cartpole", "--set=pole_mass=1")
-        self.refused(2, "which simulator? pporun ENV")
+class Usage(UsageTests, PporunTest):
+    COUNT, COUNT_RANGE = "envs", "1 to 1048576 envs"
+    TOO_SHORT = UPDATE_STEPS
+    OTHER_TOOL = "esrun"
 
-    def test_ranges(self):
-        for option, value, allowed in [
-            ("steps", 0, "1 to"),
-            ("envs", 0, "1 to 1048576 envs"),
+    def test_own_ranges(self):
+        self.refuses_ranges([
             ("rollout", 0, "1 to 1000000 steps"),
             ("epochs", 0, "1 to 1000"),
             ("minibatches", 0, "1 to"),
             ("shards", 0, "1 to 65536"),
-            ("lr", -0.1, "0 to 10"),
-            ("lr", "nan", "0 to 10"),
             ("gamma", 1.1, "0 to 1"),
             ("lambda", "inf", "0 to 1"),
             ("clip", -1, "0 to 100"),
@@ -36,20 +29,13 @@ class Usage(PporunTest):
             ("max-grad-norm", -1, "0 to 1000000000"),
             ("target-kl", -1, "0 to 1000000000"),
             ("log-std", 6, "-20 to 5"),
-            ("beta2", 1, "0 to 0.999999"),
             ("adam-epsilon", 0, "1e-12 to 1"),
-            ("hidden", "0,3", "1 to 1024 units"),
             ("recurrent", -1, "0 to 1024 units"),
             ("recurrent", 1025, "0 to 1024 units"),
-            ("seed", -1, "at least 0"),
-            ("threads", 0, "1 to 1024 threads"),
-            ("lanes", 3, "1, 8 or 16"),
-        ]:
-            with self.subTest(option=option, value=value):
-                self.refused(2, [f"--{option}", str(value).split(",")[0], allowed], "cartpole", f"--{option}={value}")
+        ])  # fmt: skip
 
     def test_sizes_that_do_not_fit(self):
-        for words, *args in [
+        self.refuses_values([
             (["--shards 48", "power of two"], "--envs=48", "--shards=48"),
             (["--envs 100", "multiple of --shards 64"], "--envs=100", "--shards=64"),
             (["--minibatches 3", "64 steps", "--envs 64 / --shards 32", "--rollout 32"],
@@ -61,9 +47,8 @@ class Usage(PporunTest):
             (["--steps 1000", "takes 2048"], "--envs=64", "--rollout=32", "--minibatches=4", "--steps=1000"),
             (["--envs 1048576 x --rollout 4096", "at most 2147483647"], "--envs=1048576", "--rollout=4096"),
             (["--steps", "at most 134217727 updates"], "--envs=1", "--rollout=1", "--minibatches=1", "--steps=1000000000"),
-        ]:  # fmt: skip
-            with self.subTest(args=args):
-                self.refused(2, words, "cartpole", *args)
+        ])  # fmt: skip
+        self.refuses_configs(self.folder / "config.json", [('{"shards": 48}', "power of two")])
 
     def test_shards_follow_the_envs(self):
         for envs, shards in [(1, 1), (8, 8), (96, 32), (64, 64), (4096, 64)]:
@@ -74,17 +59,6 @@ class Usage(PporunTest):
             out = self.call("cartpole", "--dry-run", "--device=cpu", "--bind=none", f"--envs={envs}", "--rollout=64",
                             "--minibatches=4", "--steps=10000000", "--recurrent=8").out  # fmt: skip
             self.assertIn(f"{envs} envs ({shards} shards)", out)
-
-    def test_resume_and_eval(self):
-        run = self.unbroken("cartpole")["run"]
-        self.refused(2, ["--lr", "--resume"], "--resume", run, "--lr=0.1")
-        self.refused(2, ["--envs", "--eval"], "--eval", run, "--envs=64")
-        self.refused(2, "one of them", "--eval", run, "--resume", run)
-        self.refused(2, ["is of cartpole, not of pendulum"], "pendulum", "--resume", run)
-        self.refused(2, [f"--steps {UPDATE_STEPS}", str(12 * UPDATE_STEPS)], "--resume", run,
-                     f"--steps={UPDATE_STEPS}", "--device=cpu", "--bind=none")  # fmt: skip
-        self.refused(2, ["holds a run already", "--resume"], "cartpole", "--out", run, "--device=cpu", "--bind=none")
-        self.refused(1, ["nothing", "No such file"], "--eval", self.folder / "nothing")
 
     def test_annealed_runs_keep_their_length(self):
         for flag, what in [("--lr-anneal", "learning rate"), ("--clip-anneal", "clip")]:
@@ -97,74 +71,80 @@ class Usage(PporunTest):
         self.assertEqual(self.unbroken("cartpole")["params_hash"], more["params_hash"])
 
 
-class Files(PporunTest):
-    def refuses_checkpoint(self, run, file, words):
-        """--resume and --eval end with status 1 and do not touch the file."""
-        self.refused(1, words, "--resume", run, "--quiet", "--device=cpu", "--bind=none")
-        self.refused(1, words, "--eval", run, "--quiet", "--device=cpu", "--bind=none")
-        self.assertTrue(file.exists())
+class Files(FileTests, PporunTest):
+    POLICY, OTHER_POLICY = "cartpole 4-16-8-2 tanh, separate critic", "cartpole 4-3-2 tanh, separate critic"
+    ENDLESS = {"updates": 100000}
 
-    def test_damaged_checkpoints(self):
-        run = self.unbroken("cartpole")["run"]
-        file = self.folder / run / "checkpoint" / "gen-00000012.safetensors"
-        good = file.read_bytes()
-        for length in [0, 7, 100, len(good) // 2, len(good) - 1]:
-            with self.subTest(length=length):
-                file.write_bytes(good[:length])
-                self.refuses_checkpoint(run, file, file.name)
-        for at in [0, 9, len(good) - 1] + [self.random.randrange(len(good)) for _ in range(8)]:
-            with self.subTest(flipped=at):
-                bad = bytearray(good)
-                bad[at] ^= 1 << self.random.randrange(8)
-                file.write_bytes(bad)
-                self.refuses_checkpoint(run, file, file.name)
-        file.write_bytes(good)
-        self.good("--resume", run, "--device=cpu", "--bind=none")
-
-    def test_checkpoint_of_another_run(self):
-        run = self.unbroken("cartpole")["run"]
-        file = self.folder / run / "checkpoint" / "gen-00000012.safetensors"
-        for env, changes in [("acrobot", {}), ("cartpole", {"hidden": "8,16"}), ("cartpole", {"activation": "relu"})]:
-            with self.subTest(env=env, changes=changes):
-                other = self.unbroken(env, **changes)["run"]
-                shutil.copy(f"{other}/checkpoint/{file.name}", file)
-                self.refuses_checkpoint(run, file, [f"'{env} ", "'cartpole 4-16-8-2 tanh, separate critic'"])
-        other = self.good(*fixed("cartpole"), "--shared", "--out", self.path())["run"]
-        shutil.copy(f"{other}/checkpoint/{file.name}", file)
-        self.refuses_checkpoint(run, file, "'cartpole 4-16-8-2 tanh, shared critic'")
-        other = self.unbroken("cartpole", envs=32, rollout=16)["run"]
-        shutil.copy(f"{other}/checkpoint/{file.name}", file)
-        self.refuses_checkpoint(run, file, "envs: U32 [32,")
+    def test_checkpoint_of_another_kind_of_run(self):
+        other = self.good(*fixed("cartpole"), "--shared", "--out", self.path())
+        self.refuses_checkpoint_of(other, "'cartpole 4-16-8-2 tanh, shared critic'")
+        self.refuses_checkpoint_of(self.unbroken("cartpole", envs=32, rollout=16), "envs: U32 [32,")
 
     def test_edited_settings_are_another_run(self):
-        run = self.folder / self.unbroken("pendulum", updates=6)["run"]
-        config = run / "config.json"
-        sane = config.read_text(encoding="utf-8")
-        for name, value in [("seed", 99), ("lr", 0.5), ("gamma", 0.9), ("shards", 4)]:
-            config.write_text(json.dumps({**json.loads(sane), name: value}), encoding="utf-8")
-            before = tree(run / "checkpoint")
-            done = self.call("--resume", run, "--device=cpu", "--bind=none", "--quiet")
-            self.assertEqual(2, done.code, done)
-            self.assertIn(f"config.json has {name} = ", done.err)
-            self.assertEqual(before, tree(run / "checkpoint"))
-
-    def test_settings_of_esrun_are_refused(self):
-        config = self.folder / "config.json"
-        config.write_text('{"tool": "esrun"}', encoding="utf-8")
-        self.refused(2, "another tool, 'esrun'", "cartpole", "--config", config)
+        blow_up = Infinite.BLOW_UP["pendulum"][0].split()
+        edits = [("set", blow_up), ("seed", 99), ("lr", 0.5), ("gamma", 0.9), ("shards", 4)]
+        self.refuses_edited_settings({"updates": 6}, edits)
 
 
-class Infinite(PporunTest):
-    def test_a_simulator_that_blows_up(self):
-        """The message names env, step and field, and is the same for any threads and lanes."""
-        messages = set()
-        for changes in [{"threads": 1}, {"threads": 2}, {"lanes": 1}, {"lanes": 8}, {"isa": "baseline"}]:
-            done = self.call(*fixed("pendulum", **changes), "--set=dt_s=3e38", "--set=max_speed_radps=3e38", "--quiet",
-                             "--out", self.path())  # fmt: skip
-            self.assertEqual(1, done.code, done)
-            messages.add(done.err)
-        self.assertEqual(1, len(messages), messages)
-        self.assertRegex(messages.pop(), r"^pporun: pendulum: .*env \d+.*step \d+.*theta.*\n$")
+class Infinite(InfiniteTests, PporunTest):
+    WHERE = r"update 0, env \d+, step \d+: "
+    WHERE_RETURN = "update 0: "
+
+    def test_learning_that_blows_up(self):
+        """The message names update, epoch, minibatch and tensor; the checkpoints of before are whole, and the run as far as
+        they go is the one that an unbroken run of that length makes."""
+        changes = {"lr": 10, "max_grad_norm": 0, "activation": "relu", "checkpoint_every": 1, "updates": 40}
+        out = self.path()
+        done = self.call(*fixed("pendulum", **changes), "--out", out, "--quiet")
+        self.assertEqual(1, done.code, done)
+        self.assertRegex(done.err, r"^pporun: pendulum: update \d+, epoch \d, minibatch \d: "
+                         r"(the gradient of (actor|critic) (layer \d|head) (weights|biases)|the gradient of log_std|"
+                         r"the loss's part (policy|value|entropy|KL)) is NaN or infinite\n$")  # fmt: skip
+        update = int(done.err.split("update ")[1].split(",")[0])
+        self.assertGreaterEqual(update, 2)
+        names = [f"gen-{n:08}.safetensors" for n in [update - 1, update]]
+        self.assertEqual(names, sorted(p.name for p in (out / "checkpoint").iterdir()))
+        self.assertEqual([str(i + 1) for i in range(update)], [r["update"] for r in rows(out)])
+        tested = self.good("--eval", out, "--device=cpu", "--bind=none")
+        self.assertTrue(math.isfinite(tested["test_return_mean"]))
+        whole = self.unbroken("pendulum", **{**changes, "updates": update})
+        self.assertEqual(whole["params_hash"], tested["params_hash"])
+        before = tree(out / "checkpoint")
+        again = self.call("--resume", out, "--quiet", "--device=cpu", "--bind=none")
+        self.assertEqual(done.err, again.err)
+        self.assertEqual(before, tree(out / "checkpoint"))
+
+
+class Large(PporunTest):
+    """Rewards and observations a million times what is usual."""
+
+    def test_rewards(self):
+        """They are divided by their deviation: the run learns as one with the usual rewards does."""
+        usual = self.learn("mountain_car_continuous")
+        large = self.learn("mountain_car_continuous", "--set=goal_reward=1e8", "--set=action_cost=1e5")
+        self.assertGreater(usual["test_return_mean"], 90)
+        self.assertGreater(large["test_return_mean"], 90e6)
+
+    def test_rewards_as_they_are(self):
+        """Not divided, they are more than the value function learns, and everything stays finite all the same."""
+        sets = ["--no-normalize-reward", "--set=action_cost=1e8"]
+        self.finite(self.good(*fixed("mountain_car_continuous"), *sets, "--out", self.path())["run"])
+
+    def test_observations(self):
+        """CartPole with every length, and so every position and speed, a million times as large: the same task."""
+        large = ["--set=half_pole_length_m=5e5", "--set=gravity_mps2=9.8e6", "--set=force_n=1e7", "--set=max_x_m=2.4e6"]
+        self.assertGreater(self.learn("cartpole", *large)["test_return_mean"], 450)
+
+    def learn(self, env, *options):
+        done = self.good(env, *options, "--hidden=16", "--bind=none", "--device=cpu", "--out", self.path())
+        self.finite(done["run"])
+        return done
+
+    def finite(self, run):
+        for row in rows(self.folder / run):
+            for name, value in row.items():
+                may_lack = name.startswith("test_") or name in ["return_mean", "length_mean_steps"]
+                self.assertTrue(math.isfinite(float(value)) or may_lack, f"{name} is {value} in update {row['update']}")
 
 
 if __name__ == "__main__":

@@ -32,4 +32,5 @@ def fixed(env, updates=None, **changes):
 class PporunTest(TrainerTest):
     TOOL = "pporun"
     STEP = "update"
+    LENGTH, DONE = "steps", 12 * UPDATE_STEPS
     fixed = staticmethod(fixed)

@@ -20,7 +20,7 @@ enum class MemoryKind : uint8_t {
     device,
     pinned,  // on the host, for every device
     managed, // on the host, for every device
-    module,  // a module's variables, in device memory
+    module,  // a module's variables and a launch's workspace, in device memory
     heap,    // of the kernels' own malloc, in device memory
 };
 
@@ -106,7 +106,9 @@ enum class Fault : uint8_t {
 struct LaunchConfig {
     Dim3 grid, block;
     uint64_t dynamic_shared_bytes = 0;
-    bool is_cooperative = false; // every block resident at once
+    bool is_cooperative = false;   // every block resident at once
+    uint64_t stack_bytes = 0;      // of a thread, for recursion and calls through addresses; 16 KiB at least
+    uint64_t heap_bytes = 8 << 20; // of the device, for malloc in kernels
 };
 
 // Runs a kernel to its end. `parameters` is the block of kernel_info().parameters_bytes. What went wrong has been

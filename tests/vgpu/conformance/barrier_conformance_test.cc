@@ -403,6 +403,26 @@ TEST_F(AtomicTest, SumsOfHalves) {
         EXPECT_EQ(shared_word(block, 0), 0x42C04240u); // 96.0 and 48.0 of bf16
 }
 
+// The same registers hold the operands, in another order, and take the results.
+TEST_F(AtomicTest, VectorsOfTheSameRegisters) {
+    load_body(R"(
+.visible .entry kernel(.param .u64 values)
+{
+    .reg .f32 %x, %y;
+    .reg .b64 %values;
+    ld.param.u64 %values, [values];
+    mov.f32 %x, 0f41200000;
+    mov.f32 %y, 0f41A00000;
+    atom.global.v2.f32.add {%x, %y}, [%values], {%y, %x};
+    st.global.v2.f32 [%values+8], {%x, %y};
+    ret;
+}
+)");
+    DeviceArray<float> values(std::vector<float>{1, 2, 0, 0});
+    launch("kernel", {1}, {1}, 0, values.data());
+    EXPECT_EQ(values.read(), (std::vector<float>{21, 12, 1, 2}));
+}
+
 // A value and its flag may be one vector: another block sees what it was before a store or after, and no mixture.
 TEST_F(AtomicTest, VectorsAreSeenWhole) {
     for (const char *type : {"u32", "u64"}) {

@@ -362,6 +362,58 @@ TEST_F(ControlTest, StructParameters) {
           });
 }
 
+// A function with more local memory than any stack has by default, at an alignment that its caller's does not have.
+TEST_F(ControlTest, GreatAlignedFrames) {
+    check(std::string(R"(
+.func (.param .b32 result) great(.param .b32 given)
+{
+    .reg .b32 %n, %low;
+    .reg .b64 %first, %last;
+    .local .align 64 .b8 all[30016];
+    ld.param.b32 %n, [given];
+    mov.u64 %first, all;
+    add.u64 %last, %first, 30012;
+    st.local.u32 [%last], %n;
+    st.local.u32 [%first], %n;
+    cvta.local.u64 %first, %first;
+    cvt.u32.u64 %low, %first;
+    and.b32 %low, %low, 63;
+    ld.local.u32 %n, [%last];
+    add.u32 %n, %n, %low;
+    st.param.b32 [result], %n;
+    ret;
+}
+.func (.param .b32 result) between(.param .b32 given)
+{
+    .reg .b32 %n;
+    .reg .b64 %own;
+    .local .align 4 .b8 own[20];
+    ld.param.b32 %n, [given];
+    mov.u64 %own, own;
+    st.local.u32 [%own+16], %n;
+    {
+        .param .b32 argument;
+        .param .b32 returned;
+        st.param.b32 [argument], %n;
+        call (returned), great, (argument);
+        ld.param.b32 %n, [returned];
+    }
+    st.param.b32 [result], %n;
+    ret;
+}
+)") + KERNEL_BEGIN +
+              R"(
+    {
+        .param .b32 argument;
+        .param .b32 returned;
+        st.param.b32 [argument], %x;
+        call (returned), between, (argument);
+        ld.param.b32 %y, [returned];
+    }
+)" + KERNEL_END,
+          TestRandom(11).vector<uint32_t>(THREADS), [](uint32_t x) { return x; });
+}
+
 uint32_t fibonacci(uint32_t n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
 
 // Two calls at each level; the depth differs from lane to lane, and each level has registers and memory of its own.
@@ -415,6 +467,52 @@ SMALL:
     }
 )" + KERNEL_END,
           inputs, fibonacci);
+}
+
+// 25 frames of more than 1000 bytes, for which the stack has to be made greater.
+TEST_F(ControlTest, RecursionWithAGreaterStack) {
+    size_t before = 0;
+    ASSERT_CUDA(cudaDeviceGetLimit(&before, cudaLimitStackSize));
+    ASSERT_CUDA(cudaDeviceSetLimit(cudaLimitStackSize, 32 << 10));
+    check(std::string(R"(
+.func (.param .b32 result) sum(.param .b32 given)
+{
+    .reg .pred %p;
+    .reg .b32 %n, %s;
+    .reg .b64 %kept;
+    .local .align 8 .b8 kept[1000];
+    mov.u64 %kept, kept;
+    ld.param.b32 %n, [given];
+    st.local.u32 [%kept+996], %n;
+    mov.u32 %s, 0;
+    setp.eq.u32 %p, %n, 0;
+    @%p bra DONE;
+    sub.u32 %n, %n, 1;
+    {
+        .param .b32 argument;
+        .param .b32 returned;
+        st.param.b32 [argument], %n;
+        call (returned), sum, (argument);
+        ld.param.b32 %s, [returned];
+    }
+    ld.local.u32 %n, [%kept+996];
+    add.u32 %s, %s, %n;
+DONE:
+    st.param.b32 [result], %s;
+    ret;
+}
+)") + KERNEL_BEGIN +
+              R"(
+    {
+        .param .b32 argument;
+        .param .b32 returned;
+        st.param.b32 [argument], %x;
+        call (returned), sum, (argument);
+        ld.param.b32 %y, [returned];
+    }
+)" + KERNEL_END,
+          std::vector<uint32_t>(64, 25), [](uint32_t n) { return n * (n + 1) / 2; });
+    EXPECT_EQ(cudaDeviceSetLimit(cudaLimitStackSize, before), cudaSuccess);
 }
 
 // Through a table of functions in memory, each lane its own.

@@ -202,6 +202,76 @@ TEST_F(LaunchTest, SharedMemorySizesAndClocks) {
     EXPECT_EQ(got[7], 1u);
 }
 
+// Behind a static word, which leaves a gap.
+TEST_F(LaunchTest, AlignmentOfDynamicSharedMemory) {
+    load_body(R"(
+.extern .shared .align 128 .b8 dynamic[];
+.visible .entry kernel(.param .u64 outputs)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %out;
+    .shared .align 4 .b8 fixed[4];
+    ld.param.u64 %out, [outputs];
+    mov.u32 %r0, dynamic;
+    mov.u32 %r1, fixed;
+    st.shared.u32 [%r1], 123;
+    st.shared.u32 [%r0], 456;
+    ld.shared.u32 %r1, [%r1];
+    ld.shared.u32 %r2, [%r0];
+    and.b32 %r0, %r0, 127;
+    st.global.v2.u32 [%out], {%r0, %r1};
+    st.global.u32 [%out+8], %r2;
+    ret;
+}
+)");
+    DeviceArray<uint32_t> out(3, 0);
+    launch("kernel", {1}, {1}, 256, out.data());
+    EXPECT_EQ(out.read(), (std::vector<uint32_t>{0, 123, 456}));
+}
+
+// The heap has room for one array of three quarters of it, and none for a second one.
+TEST_F(LaunchTest, HeapOfTheKernels) {
+    load_body(R"(
+.extern .func (.param .b64 result) malloc(.param .b64 size);
+.extern .func free(.param .b64 address);
+.visible .entry kernel(.param .u64 bytes, .param .u64 outputs)
+{
+    .reg .b64 %bytes, %out, %first, %second;
+    ld.param.u64 %bytes, [bytes];
+    ld.param.u64 %out, [outputs];
+    {
+        .param .b64 size;
+        .param .b64 got;
+        st.param.b64 [size], %bytes;
+        call (got), malloc, (size);
+        ld.param.b64 %first, [got];
+    }
+    {
+        .param .b64 size;
+        .param .b64 got;
+        st.param.b64 [size], %bytes;
+        call (got), malloc, (size);
+        ld.param.b64 %second, [got];
+    }
+    st.global.v2.u64 [%out], {%first, %second};
+    {
+        .param .b64 given;
+        st.param.b64 [given], %first;
+        call free, (given);
+    }
+    ret;
+}
+)");
+    size_t heap = 0;
+    ASSERT_CUDA(cudaDeviceGetLimit(&heap, cudaLimitMallocHeapSize));
+    for (int round = 0; round < 2; round++) {
+        DeviceArray<uint64_t> out(2, 1);
+        launch("kernel", {1}, {1}, 0, uint64_t{heap / 4 * 3}, out.data());
+        EXPECT_NE(out.read().at(0), 0u);
+        EXPECT_EQ(out.read().at(1), 0u);
+    }
+}
+
 // ---- the machine ----
 
 // What is discarded may be anything until it is written again.

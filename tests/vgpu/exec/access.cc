@@ -121,7 +121,7 @@ void Warp::locate_generic(const Instr &in, int operand, Mask active, uint32_t by
         throw misaligned("global", access, bytes, first_misaligned(address, active, bytes));
     }
     const Reach *reach = block_.reach(in, range.low);
-    if (reach != nullptr && reach->covers(range.low, range.high + bytes)) {
+    if (reach != nullptr && reach->covers(range.high, bytes)) {
         for (int l = 0; l < LANES; l++)
             where[l] = reinterpret_cast<uint8_t *>(address[l] + reach->to_host);
         if (reach->is_tracked) {
@@ -158,7 +158,7 @@ void Warp::locate_each(const Instr &in, const uint64_t *address, Mask active, ui
             where[lane] = const_cast<uint8_t *>(block_.parameter(at)); // loads only
         } else {
             const Reach *reach = block_.reach(in, a);
-            if (reach == nullptr || !reach->covers(a, a + bytes)) throw outside_allocation(access, a, bytes, lane);
+            if (reach == nullptr || !reach->covers(a, bytes)) throw outside_allocation(access, a, bytes, lane);
             where[lane] = reinterpret_cast<uint8_t *>(a + reach->to_host);
             (reach->is_tracked ? on_device : on_host) |= only;
         }
@@ -213,7 +213,7 @@ void Warp::copy_span(const Instr &in, int lane, uint64_t shared, uint64_t global
     if (bytes == 0) return;
     uint8_t *inside = shared_span(lane, shared, bytes);
     const Reach *reach = block_.reach(in, global);
-    if (reach == nullptr || !reach->covers(global, global + bytes)) {
+    if (reach == nullptr || !reach->covers(global, bytes)) {
         throw outside_allocation(to_shared ? Access::load : Access::store, global, uint32_t(bytes), lane);
     }
     uint8_t *outside = reinterpret_cast<uint8_t *>(global + reach->to_host);
@@ -246,6 +246,7 @@ void Warp::copy_from_shared(const Instr &in, int lane, uint64_t to, uint64_t fro
 
 uint8_t *Warp::barrier_of_copy(const Instr &in, int lane, uint64_t offset) {
     uint64_t offsets[LANES];
+    if (offset % sizeof(uint64_t) != 0) throw misaligned("shared", Access::atomic, sizeof(uint64_t), lane);
     uint8_t *where = shared_span(lane, offset, sizeof(uint64_t));
     offsets[lane] = uint64_t(where - block_.shared());
     check_shared(in, Mask{1} << lane, sizeof(uint64_t), Access::atomic, offsets);

@@ -13,8 +13,10 @@ namespace {
 constexpr uint64_t WARP_SLICE = 200000;  // thread-instructions that a warp takes in one go
 constexpr uint64_t BLOCK_SLICE = 500000; // and a block, before it is asked whether it changes anything
 constexpr int SLICES_MOST = 400;         // of a block, before another one may go on
-constexpr uint64_t CALL_STACK = 16384;   // local bytes of a thread for the functions that a kernel calls
+constexpr uint64_t LEAST_STACK = 16384;  // of a thread, for calls of which it is not known how deep they go
 constexpr uint8_t POISON = 0xcd;         // in memory that nothing was written to
+
+uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
 
 Dim3 position_in(const Dim3 &size, uint64_t index) {
     return {uint32_t(index % size.x), uint32_t(index / size.x % size.y), uint32_t(index / size.x / size.y)};
@@ -54,9 +56,10 @@ std::string place_text(const Dim3 &size, uint64_t index) {
 Block::Block(const LaunchState &launch) : launch_(launch) {
     const Code &code = *launch.code;
     uint64_t threads = launch.config.block.count();
-    dynamic_shared_at_ = (code.static_shared_bytes + 15) / 16 * 16;
+    dynamic_shared_at_ = round_up(code.static_shared_bytes, code.dynamic_shared_align);
     shared_bytes_ = dynamic_shared_at_ + launch.config.dynamic_shared_bytes;
-    local_bytes_ = (code.local_bytes + 15) / 16 * 16 + (code.has_calls ? CALL_STACK : 0);
+    local_bytes_ = round_up(code.local_bytes, STACK_ALIGN) + code.calls.bytes;
+    if (code.calls.is_unbounded) local_bytes_ += std::max(LEAST_STACK, launch.config.stack_bytes);
     shared_.resize(shared_bytes_ + sizeof(uint64_t) * 2);
     local_.resize(local_bytes_ * threads);
     if (checks_enabled() & CHECK_INIT) {
@@ -92,7 +95,7 @@ bool Block::run() {
     while (launch_.fault.load(std::memory_order_relaxed) == Fault::none) {
         Round round = run_warps();
         if (round.has_exited) return true;
-        if (!round.has_progressed) check_progress();
+        if (!round.has_progressed) fail_stuck();
         uint64_t total = executed();
         if ((checks_enabled() & CHECK_LOOPS) != 0 && total > block_budget()) {
             fail_whole(Fault::timeout, "endless loop: a block took more than " + std::to_string(block_budget()) +
@@ -159,7 +162,7 @@ const Reach *Block::reach(const Instr &in, uint64_t address) {
         std::fill(std::begin(reaches_), std::end(reaches_), Reach{});
     }
     Reach &known = reaches_[(reinterpret_cast<uint64_t>(&in) / sizeof(Instr)) % REACHES];
-    if (known.covers(address, address + 1) || memory_reach(address, &known)) return &known;
+    if (known.covers(address, 1) || memory_reach(address, &known)) return &known;
     bool is_checked = (checks_enabled() & CHECK_BOUNDS) != 0;
     return !is_checked && memory_reach_anywhere(address, &known) ? &known : nullptr;
 }
@@ -171,26 +174,35 @@ bool Block::is_aligned(const Frame &frame, uint32_t pc) const {
     return form.row->name[3] == '\0' || form.has("aligned"); // "bar" is "barrier.aligned"
 }
 
-void Block::arrive_and_wait(Warp &warp, const Instr &in, int barrier, uint32_t expected, Mask active, uint32_t votes) {
-    Barrier &at = barriers_[barrier];
-    if (at.expected != 0 && expected != 0 && at.expected != expected) {
+// All that come to a barrier have to expect the same number.
+void Block::expect(Barrier &at, uint32_t expected, Mask active) const {
+    const uint32_t all = uint32_t(warps()) * LANES;
+    bool differs = (at.expected == 0 ? all : at.expected) != (expected == 0 ? all : expected);
+    if (at.is_begun && differs) {
         throw Trap{Fault::failure, "barrier divergence: threads wait for different numbers of threads",
                    __builtin_ctz(active)};
     }
-    bool aligned = is_aligned(warp.frame(), uint32_t(&in - warp.frame().code->instrs.data()));
+    at.is_begun = true;
     at.expected = std::max(at.expected, expected);
+}
+
+void Block::arrive_and_wait(Warp &warp, const Instr &in, int barrier, uint32_t expected, Mask active, uint32_t votes) {
+    Barrier &at = barriers_[barrier];
+    expect(at, expected, active);
+    bool aligned = is_aligned(warp.frame(), uint32_t(&in - warp.frame().code->instrs.data()));
     at.votes += votes;
     at.voters += uint32_t(__builtin_popcount(active));
     at.is_aligned = at.is_aligned || aligned;
-    warp.wait_at_barrier(in, barrier, active);
+    warp.wait_at_barrier(barrier, active);
     if (complete(barrier)) release(barrier);
 }
 
 void Block::arrive(Warp &warp, int barrier, uint32_t expected, Mask active) {
     Barrier &at = barriers_[barrier];
-    at.expected = std::max(at.expected, expected);
-    // A whole warp counts as 32 threads, the last one of a block as well.
-    at.arrived += active == warp.live() ? uint32_t{LANES} : uint32_t(__builtin_popcount(active));
+    expect(at, expected, active);
+    // A whole warp counts as 32 threads: its first stands for those that it lacks.
+    at.arrived += uint32_t(__builtin_popcount(active));
+    if ((active & warp.live() & -warp.live()) != 0) at.arrived += uint32_t(LANES - __builtin_popcount(warp.live()));
     if (complete(barrier)) release(barrier);
 }
 
@@ -202,7 +214,8 @@ bool Block::complete(int barrier) {
         Mask waiting = warp->waiting_at(barrier);
         any = any || waiting != 0;
         all = all && waiting == warp->live();
-        arrived += waiting != 0 && waiting == warp->live() ? uint32_t{LANES} : uint32_t(__builtin_popcount(waiting));
+        // A thread waits for all of its warp first.
+        if (waiting != 0 && waiting == warp->live()) arrived += LANES;
     }
     if (!any) return false;
     return at.expected == 0 ? all : arrived >= at.expected;
@@ -235,8 +248,7 @@ void Block::check_reconverged(int barrier) {
     }
 }
 
-void Block::lanes_exited(Warp &warp) {
-    (void)warp;
+void Block::lanes_exited() {
     for (int i = 0; i < BARRIERS; i++) {
         if (complete(i)) release(i);
     }
@@ -326,18 +338,17 @@ std::string Block::waiting_threads() const {
 }
 
 // Nobody can go on, and not all have exited.
-void Block::check_progress() const {
-    auto *self = const_cast<Block *>(this);
+void Block::fail_stuck() {
     for (const auto &warp : warps_) {
         for (const Group &group : warp->groups()) {
             bool alone = group.mask != warp->live();
             if (group.wait == Wait::barrier && alone && is_aligned(*group.frame, group.pc - 1) &&
                 (checks_enabled() & CHECK_BARRIERS) != 0) {
-                self->fail_whole(Fault::failure, "barrier divergence: only some threads of a warp reach a barrier");
+                fail_whole(Fault::failure, "barrier divergence: only some threads of a warp reach a barrier");
             }
         }
     }
-    self->fail_whole(Fault::failure, "deadlock: every thread of the block waits");
+    fail_whole(Fault::failure, "deadlock: every thread of the block waits");
 }
 
 } // namespace vgpu

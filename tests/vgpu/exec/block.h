@@ -63,6 +63,9 @@ class Block {
     // ---- memory ----
     uint8_t *shared() { return shared_.data(); }
     uint64_t shared_bytes() const { return shared_bytes_; }
+    bool is_shared(const uint8_t *where) const {
+        return where >= shared_.data() && where < shared_.data() + shared_.size();
+    }
     uint64_t dynamic_shared_at() const { return dynamic_shared_at_; }
     uint8_t *shared_shadow() { return shared_shadow_.data(); }
     uint64_t local_bytes_per_thread() const { return local_bytes_; }
@@ -77,7 +80,7 @@ class Block {
     // `expected`: how many threads make the barrier complete, 0: all of the block. A reduction adds up `votes`.
     void arrive_and_wait(Warp &warp, const Instr &in, int barrier, uint32_t expected, Mask active, uint32_t votes);
     void arrive(Warp &warp, int barrier, uint32_t expected, Mask active);
-    void lanes_exited(Warp &warp);
+    void lanes_exited();
     bool is_aligned(const Frame &frame, uint32_t pc) const;
 
     // ---- shuffling (VGPU_SEED) ----
@@ -90,7 +93,7 @@ class Block {
         uint32_t expected = 0;
         uint32_t arrived = 0; // threads that did not wait
         uint32_t votes = 0, voters = 0;
-        bool is_aligned = false;
+        bool is_begun = false, is_aligned = false;
     };
 
     struct Round {
@@ -99,10 +102,11 @@ class Block {
 
     Round run_warps();
     void report_once(const std::string &text) const;
+    void expect(Barrier &at, uint32_t expected, Mask active) const;
     bool complete(int barrier);
     void release(int barrier);
     void check_reconverged(int barrier);
-    void check_progress() const;
+    [[noreturn]] void fail_stuck();
     std::string place(const Warp &warp, int lane, const Frame &frame, const Instr &in) const;
     std::string waiting_threads() const;
     [[noreturn]] void fail(const Warp &warp, const Trap &trap);

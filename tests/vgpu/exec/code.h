@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/vgpu/engine.h"
+#include "tests/vgpu/exec/memory.h"
 #include "tests/vgpu/exec/table.h"
 
 namespace vgpu {
@@ -56,6 +57,14 @@ struct Fill {
     uint64_t addend;
 };
 
+constexpr uint64_t STACK_ALIGN = 16; // of frames, at least
+
+// Local memory of a thread for the functions that a kernel calls.
+struct CallStack {
+    uint64_t bytes = 0;        // of those on the deepest way through the calls that name a function
+    bool is_unbounded = false; // there is recursion, or a call through an address
+};
+
 // Parameters and results of a function that is called are in its local memory; a kernel's are in the launch.
 struct Code {
     const ptx::Function *source = nullptr;
@@ -65,11 +74,14 @@ struct Code {
     std::vector<uint8_t> image; // of a fresh frame
     std::vector<Fill> fills;
     uint64_t local_bytes = 0;               // of a frame, with parameters and results
+    uint64_t local_align = STACK_ALIGN;     // of the frame
     uint64_t results_at = 0;                // in it; parameters are at 0
     std::vector<uint64_t> variable_offsets; // by index in source->variables: in local or in shared memory
     std::map<int, uint64_t> shared_offsets; // of the module's shared variables that it may use, by their index
     uint64_t static_shared_bytes = 0;
-    bool has_calls = false; // of functions that have a body
+    uint64_t dynamic_shared_align = 16;
+    bool names_shared = false; // shared variables of its own or the module's, of static size
+    CallStack calls;           // a kernel's
 };
 
 struct Kernel {
@@ -80,6 +92,7 @@ struct Kernel {
 
 struct Module {
     int device = 0;
+    uint64_t code_base = 0; // the address of its first function
     std::unique_ptr<ptx::Module> source;
     std::vector<std::unique_ptr<Kernel>> kernels;
     std::vector<uint64_t> variables; // addresses, by index in source->variables; 0: shared or defined elsewhere
@@ -87,10 +100,16 @@ struct Module {
     // The decoded function, which is decoded when it is asked for first; null: it has no body. Throws ptx::Error.
     const Code *code(size_t function);
 
+    uint64_t function_address(size_t function) const { return code_base + CODE_BYTES * function; }
+
   private:
     std::mutex mutex_;
     std::map<size_t, std::unique_ptr<Code>> codes_;
 };
+
+// The function of a loaded module of the device that has this address; null: there is none with a body. Throws
+// ptx::Error.
+const Code *code_at(int device, uint64_t address);
 
 // Decodes a function of the module, whose variables have been placed. Throws ptx::Error.
 std::unique_ptr<Code> decode(Module &module, const ptx::Function &function);

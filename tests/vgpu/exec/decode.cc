@@ -328,7 +328,7 @@ class Matcher {
         case ptx::SymbolKind::result:
             return local(code_.results_at + function.results[index].offset);
         case ptx::SymbolKind::function:
-            return put(frame_.constant(windows.code + 16 * index, width), width);
+            return put(frame_.constant(code_.module->function_address(index), width), width);
         case ptx::SymbolKind::module_variable:
             break;
         }
@@ -408,16 +408,6 @@ bool decode_with(Code &code, FrameLayout &frame, const ptx::Instruction &source,
     return true;
 }
 
-// Of a function without a body, which is the runtime's.
-bool is_foreign_call(const Module &module, const ptx::Instruction &source) {
-    for (const ptx::Operand &operand : source.operands) {
-        if (operand.kind == Kind::list) continue;
-        if (operand.kind == Kind::symbol) return !module.source->functions[size_t(operand.index)]->is_defined;
-        return operand.kind == Kind::name; // or a register that holds an address
-    }
-    return false;
-}
-
 Instr decode_instruction(Code &code, FrameLayout &frame, const ptx::Instruction &source) {
     const std::vector<RowPattern> *rows = rows_named(source.opcode[0]);
     if (rows == nullptr) fail(source, "the instruction is not known");
@@ -445,16 +435,19 @@ std::unique_ptr<Code> decode(Module &module, const ptx::Function &function) {
         end.text = "ret";
         return end;
     }();
+    const uint32_t *cluster = function.required_cluster;
+    if (cluster[0] > 0 && uint64_t{cluster[0]} * cluster[1] * cluster[2] != 1) {
+        throw ptx::Error("PTX line " + std::to_string(function.line) + ": clusters of blocks are not known");
+    }
     auto code = std::make_unique<Code>();
     code->source = &function;
     code->module = &module;
     place_variables(module, function, *code);
+    if (function.is_entry) code->calls = call_stack(*module.source, function);
     FrameLayout frame(*code);
     code->instrs.reserve(function.code.size() + 1);
-    for (const ptx::Instruction &source : function.code) {
+    for (const ptx::Instruction &source : function.code)
         code->instrs.push_back(decode_instruction(*code, frame, source));
-        code->has_calls = code->has_calls || (source.opcode[0] == "call" && !is_foreign_call(module, source));
-    }
     code->instrs.push_back(decode_instruction(*code, frame, END));
     return code;
 }

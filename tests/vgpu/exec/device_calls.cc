@@ -1,6 +1,7 @@
 // printf, assert, malloc and free in kernels.
 #include "tests/vgpu/exec/device_calls.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -75,30 +76,53 @@ class Arguments {
 };
 
 template <class T> std::string print_one(const std::string &conversion, T value) {
-    char text[512];
-    snprintf(text, sizeof text, conversion.c_str(), value);
+    int length = snprintf(nullptr, 0, conversion.c_str(), value);
+    std::string text(size_t(std::max(length, 0)) + 1, '\0');
+    snprintf(text.data(), text.size(), conversion.c_str(), value);
+    text.pop_back();
+    return text;
+}
+
+// "%-*.*" with the numbers that the asterisks stand for. A negative precision counts as none.
+std::string with_numbers(const std::string &conversion, Arguments &arguments) {
+    std::string text;
+    for (char c : conversion) {
+        if (c != '*') {
+            text += c;
+            continue;
+        }
+        int number = arguments.next<int32_t>();
+        bool is_precision = text.back() == '.';
+        if (is_precision && number < 0) {
+            text.pop_back();
+        } else {
+            text += std::to_string(number);
+        }
+    }
     return text;
 }
 
 // One conversion, "%5.2f": its text, and where it ends.
 std::string convert(const std::string &format, size_t *at, Arguments &arguments, int lane) {
     size_t end = format.find_first_not_of("0123456789.+-# *", *at + 1);
-    if (end == std::string::npos) return "";
-    std::string conversion = format.substr(*at, end - *at);
+    if (end == std::string::npos) end = format.size();
+    std::string conversion = with_numbers(format.substr(*at, end - *at), arguments), halves;
     int longs = 0;
-    for (; end < format.size() && strchr("hlzjt", format[end]) != nullptr; end++)
+    for (; end < format.size() && strchr("hlzjt", format[end]) != nullptr; end++) {
         longs += format[end] != 'h';
+        if (format[end] == 'h') halves += 'h';
+    }
     char letter = end < format.size() ? format[end] : '\0';
     *at = end + 1;
     if (strchr("diouxXc", letter) != nullptr && letter != '\0') {
-        if (longs == 0) return print_one(conversion + letter, arguments.next<uint32_t>());
+        if (longs == 0) return print_one(conversion + halves + letter, arguments.next<uint32_t>());
         return print_one(conversion + "ll" + letter, arguments.next<unsigned long long>());
     }
     if (strchr("eEfFgGaA", letter) != nullptr && letter != '\0')
         return print_one(conversion + letter, arguments.next<double>());
     if (letter == 'p') return print_one(conversion + letter, reinterpret_cast<void *>(arguments.next<uint64_t>()));
     if (letter == 's') return print_one(conversion + letter, read_text(arguments.next<uint64_t>(), lane).c_str());
-    return letter == '%' ? "%" : conversion + letter;
+    return letter == '%' ? "%" : conversion + (letter == '\0' ? std::string() : std::string(1, letter));
 }
 
 } // namespace
@@ -131,10 +155,11 @@ void device_assert(Warp &warp, const Instr &in, Mask active) {
 }
 
 void device_malloc(Warp &warp, const Instr &in, Mask active) {
+    const int device = warp.block().kernel().module->device;
     for (Mask left = active; left != 0; left &= left - 1) {
         int lane = __builtin_ctz(left);
         uint64_t bytes = argument(warp, in, 0, lane, 8);
-        uint64_t address = bytes == 0 ? 0 : memory_alloc(warp.block().kernel().module->device, bytes, MemoryKind::heap);
+        uint64_t address = bytes == 0 ? 0 : memory_alloc_heap(device, bytes, warp.block().config().heap_bytes);
         set_result(warp, in, lane, &address, sizeof address);
     }
 }
@@ -143,7 +168,10 @@ void device_free(Warp &warp, const Instr &in, Mask active) {
     for (Mask left = active; left != 0; left &= left - 1) {
         int lane = __builtin_ctz(left);
         uint64_t address = argument(warp, in, 0, lane, 8);
-        if (address != 0 && !memory_free(address)) {
+        if (address == 0) continue;
+        Allocation found;
+        bool is_heap = memory_find(address, &found) && found.base == address && found.kind == MemoryKind::heap;
+        if (!is_heap || !memory_free(address)) {
             throw Trap{Fault::illegal_address, "free of something that malloc did not give", lane};
         }
     }

@@ -10,6 +10,9 @@ namespace vgpu {
 // at the same place for every kernel, then the kernel's own.
 void place_variables(const Module &module, const ptx::Function &function, Code &code);
 
+// What the functions take that `function` calls.
+CallStack call_stack(const ptx::Module &module, const ptx::Function &function);
+
 } // namespace vgpu
 
 #endif

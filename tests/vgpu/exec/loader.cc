@@ -1,6 +1,8 @@
 // Modules: parsed text, placed variables, kernels that can be launched.
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "tests/vgpu/exec/code.h"
 #include "tests/vgpu/exec/layout.h"
@@ -10,6 +12,29 @@ namespace vgpu {
 namespace {
 
 bool is_placed(const ptx::Variable &variable) { return variable.space != ptx::Space::shared && !variable.is_extern; }
+
+// The modules that are loaded, by the address of their first function. An address is of one module only, for as long as
+// the process lives.
+struct CodeWindow {
+    std::mutex mutex;
+    uint64_t next = memory_windows().code;
+    std::map<uint64_t, Module *> modules;
+};
+
+CodeWindow &code_window() {
+    static auto *const only = new CodeWindow;
+    return *only;
+}
+
+void place_functions(Module &module) {
+    CodeWindow &window = code_window();
+    std::lock_guard lock(window.mutex);
+    uint64_t bytes = CODE_BYTES * std::max<size_t>(module.source->functions.size(), 1);
+    if (bytes > memory_windows().code + WINDOW_BYTES - window.next) throw ptx::Error("no room for more functions");
+    module.code_base = window.next;
+    window.next += bytes;
+    window.modules[module.code_base] = &module;
+}
 
 void place_module_variables(Module &module) {
     for (const ptx::Variable &variable : module.source->variables) {
@@ -25,7 +50,7 @@ void place_module_variables(Module &module) {
 
 uint64_t symbol_address(const Module &module, const ptx::Relocation &relocation) {
     size_t index = size_t(relocation.index);
-    if (relocation.symbol == ptx::SymbolKind::function) return memory_windows().code + 16 * index;
+    if (relocation.symbol == ptx::SymbolKind::function) return module.function_address(index);
     return module.variables[index];
 }
 
@@ -83,11 +108,26 @@ const Code *Module::code(size_t function) {
     return code.get();
 }
 
+const Code *code_at(int device, uint64_t address) {
+    CodeWindow &window = code_window();
+    Module *module = nullptr;
+    {
+        std::lock_guard lock(window.mutex);
+        auto behind = window.modules.upper_bound(address);
+        if (behind != window.modules.begin()) module = std::prev(behind)->second;
+    }
+    if (module == nullptr || module->device != device) return nullptr;
+    uint64_t offset = address - module->code_base, index = offset / CODE_BYTES;
+    bool is_function = offset % CODE_BYTES == 0 && index < module->source->functions.size();
+    return is_function ? module->code(index) : nullptr;
+}
+
 Module *module_load(int device, const std::string &ptx, std::string *error) {
     auto module = std::make_unique<Module>();
     module->device = device;
     try {
         module->source = ptx::parse(ptx);
+        place_functions(*module);
         place_module_variables(*module);
     } catch (const ptx::Error &problem) {
         *error = problem.what();
@@ -104,6 +144,10 @@ Module *module_load(int device, const std::string &ptx, std::string *error) {
 
 void module_unload(Module *module) {
     if (module == nullptr) return;
+    {
+        std::lock_guard lock(code_window().mutex);
+        code_window().modules.erase(module->code_base);
+    }
     for (uint64_t address : module->variables) {
         if (address != 0) memory_free(address);
     }

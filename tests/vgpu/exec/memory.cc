@@ -38,7 +38,8 @@ uint64_t reserve(uint64_t bytes, int protection) {
 
 struct Arena {
     uint64_t limit = 0, used = 0;
-    uint64_t next = 0; // where the next allocation goes, from the arena's base
+    uint64_t heap_used = 0; // of what is used
+    uint64_t next = 0;      // where the next allocation goes, from the arena's base
 };
 
 class AddressSpace {
@@ -148,6 +149,18 @@ void add(uint64_t base, uint64_t bytes, int device, MemoryKind kind) {
     space().allocations[base] = {base, bytes, device, kind, false, ++space().count};
 }
 
+// With the mutex held. 0: there is no room.
+uint64_t alloc_on_device(int device, uint64_t bytes, MemoryKind kind) {
+    Arena &arena = space().arena(device);
+    if (bytes > arena.limit || arena.used > arena.limit - bytes) return 0;
+    uint64_t base = space().place(device, bytes);
+    if (base == 0) return 0;
+    arena.used += bytes;
+    if (kind == MemoryKind::heap) arena.heap_used += bytes;
+    add(base, bytes, device, kind);
+    return base;
+}
+
 } // namespace
 
 const Windows &memory_windows() { return space().windows(); }
@@ -168,21 +181,20 @@ uint64_t memory_used(int device) {
 }
 
 uint64_t memory_alloc(int device, uint64_t bytes, MemoryKind kind) {
-    AddressSpace &all = space();
-    std::unique_lock lock(all.mutex);
+    std::unique_lock lock(space().mutex);
     if (!is_on_device(kind)) {
         void *host = aligned_alloc(ALIGN, round_up(bytes, ALIGN));
         if (host == nullptr) return 0;
         add(reinterpret_cast<uint64_t>(host), bytes, device, kind);
         return reinterpret_cast<uint64_t>(host);
     }
-    Arena &arena = all.arena(device);
-    if (bytes > arena.limit || arena.used > arena.limit - bytes) return 0;
-    uint64_t base = all.place(device, bytes);
-    if (base == 0) return 0;
-    arena.used += bytes;
-    add(base, bytes, device, kind);
-    return base;
+    return alloc_on_device(device, bytes, kind);
+}
+
+uint64_t memory_alloc_heap(int device, uint64_t bytes, uint64_t limit) {
+    std::unique_lock lock(space().mutex);
+    uint64_t used = space().arena(device).heap_used;
+    return used > limit || bytes > limit - used ? 0 : alloc_on_device(device, bytes, MemoryKind::heap);
 }
 
 bool memory_register(void *host, uint64_t bytes) {
@@ -208,7 +220,9 @@ bool memory_free(uint64_t base) {
         return true;
     }
     freed.is_freed = true;
-    all.arena(freed.device).used -= freed.size_bytes;
+    Arena &arena = all.arena(freed.device);
+    arena.used -= freed.size_bytes;
+    if (freed.kind == MemoryKind::heap) arena.heap_used -= freed.size_bytes;
     all.forget(base, round_up(freed.size_bytes, ALIGN));
     return true;
 }

@@ -14,17 +14,23 @@ struct Windows {
     uint64_t shared; // + the offset in the block's shared memory
     uint64_t local;  // + the offset in the thread's local memory
     uint64_t param;  // + the offset in the kernel's parameters
-    uint64_t code;   // + 16 x the index of a function in its module
+    uint64_t code;   // + CODE_BYTES x the number of a function among those of all modules
 };
 constexpr uint64_t WINDOW_BYTES = uint64_t{1} << 30;
+constexpr uint64_t CODE_BYTES = 16;
 const Windows &memory_windows();
+
+// For malloc in kernels: all its live allocations on a device have `limit` bytes at most. 0: they would have more.
+uint64_t memory_alloc_heap(int device, uint64_t bytes, uint64_t limit);
 
 // A live allocation, as a kernel may use it: address + to_host is where its bytes are.
 struct Reach {
     uint64_t first = 1, end = 0;
     uint64_t to_host = 0;
     bool is_tracked = false; // device memory, whose bytes have shadows
-    bool covers(uint64_t low, uint64_t high) const { return low >= first && high <= end; }
+    bool covers(uint64_t address, uint64_t bytes) const {
+        return address >= first && address < end && bytes <= end - address;
+    }
 };
 
 // The live allocation that `address` is in; false: none.

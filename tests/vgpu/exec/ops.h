@@ -112,6 +112,16 @@ template <class Op, size_t LEAST = 2, size_t MOST = 8> Run integer3(const Form &
 // A select that needs no choice: the row stands for one function.
 template <Run RUN> Run only(const Form &) { return RUN; }
 
+// For what has no effect here.
+inline void nothing(Warp &, const Instr &, Mask) {}
+
+// Whether the form names shared memory by its own addresses.
+inline bool is_shared(const Form &form) { return !form.one_of("shared|shared::cta").empty(); }
+
+struct Copy {
+    template <class T> static T run(T a) { return a; }
+};
+
 } // namespace vgpu::VGPU_ISA
 
 #endif

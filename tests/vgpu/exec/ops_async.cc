@@ -8,15 +8,15 @@
 namespace vgpu::VGPU_ISA {
 namespace {
 
-bool is_shared(const Form &form) { return !form.one_of("shared|shared::cta").empty(); }
-
-void nothing(Warp &, const Instr &, Mask) {}
-Run pick_nothing(const Form &) { return nothing; }
-
-// ---- cp.async [to], [from], bytes (, bytes to read or predicate to ignore)
-// -------------------------------------------
+// ---- cp.async [to], [from], bytes (, bytes to read or predicate to ignore) -----------------------------------------
 
 enum class Extra { none, read_bytes, ignore };
+
+// Both addresses have to be aligned to what is copied at once.
+void check_aligned(uint64_t to, uint64_t from, uint64_t bytes, int lane) {
+    if ((to | from) % bytes == 0) return;
+    throw Trap{Fault::misaligned_address, "misaligned asynchronous copy of " + std::to_string(bytes) + " bytes", lane};
+}
 
 template <Extra extra> void copy_small(Warp &warp, const Instr &in, Mask active) {
     const uint32_t *bytes = warp.lanes<uint32_t>(in.at[2]), *read = warp.lanes<uint32_t>(in.at[3]);
@@ -25,9 +25,18 @@ template <Extra extra> void copy_small(Warp &warp, const Instr &in, Mask active)
         int l = __builtin_ctz(left);
         uint32_t given = extra == Extra::read_bytes ? read[l] : ignored >> l & 1 ? 0 : bytes[l];
         if (given > bytes[l]) throw Trap{Fault::illegal_instruction, "cp.async reads more than it writes", l};
-        warp.copy_to_shared(in, l, warp.address_of(in, 0, l), warp.address_of(in, 1, l), given, bytes[l]);
+        uint64_t to = warp.address_of(in, 0, l), from = warp.address_of(in, 1, l);
+        check_aligned(to, from, bytes[l], l);
+        warp.copy_to_shared(in, l, to, from, given, bytes[l]);
     }
     warp.block().note_change();
+}
+
+// 4, 8 or 16 bytes, with .cg 16 only; the number is part of the instruction.
+template <Extra extra> Run pick_copy(const Form &form) {
+    const ptx::Operand &bytes = form.source->operands[2];
+    bool is_size = bytes.value == 16 || (form.has("ca") && (bytes.value == 4 || bytes.value == 8));
+    return bytes.kind == ptx::Operand::Kind::integer && is_size ? copy_small<extra> : nullptr;
 }
 
 // ---- mbarrier ------------------------------------------------------------------------------------------------------
@@ -170,15 +179,20 @@ void pending_count(Warp &warp, const Instr &in, Mask active) {
 
 // ---- cp.async.bulk -------------------------------------------------------------------------------------------------
 
+void check_bulk(uint64_t to, uint64_t from, uint32_t bytes, int lane) {
+    check_aligned(to, from, 16, lane);
+    if (bytes % 16 == 0) return;
+    throw Trap{Fault::misaligned_address, "a bulk copy of " + std::to_string(bytes) + " bytes, no multiple of 16",
+               lane};
+}
+
 // [to] in shared memory, [from] in global memory, bytes, [barrier]
 void copy_bulk_in(Warp &warp, const Instr &in, Mask active) {
     const uint32_t *bytes = warp.lanes<uint32_t>(in.at[2]);
     for (Mask left = active; left != 0; left &= left - 1) {
         int l = __builtin_ctz(left);
         uint64_t to = warp.address_of(in, 0, l), from = warp.address_of(in, 1, l), barrier = warp.address_of(in, 3, l);
-        if (bytes[l] % 16 != 0 || to % 16 != 0 || from % 16 != 0) {
-            throw Trap{Fault::misaligned_address, "misaligned bulk copy", l};
-        }
+        check_bulk(to, from, bytes[l], l);
         warp.copy_to_shared(in, l, to, from, bytes[l], bytes[l]);
         uint8_t *where = warp.barrier_of_copy(in, l, barrier);
         change(where, [&](Barrier &at, uint64_t) {
@@ -195,47 +209,43 @@ void copy_bulk_out(Warp &warp, const Instr &in, Mask active) {
     for (Mask left = active; left != 0; left &= left - 1) {
         int l = __builtin_ctz(left);
         uint64_t to = warp.address_of(in, 0, l), from = warp.address_of(in, 1, l);
-        if (bytes[l] % 16 != 0 || to % 16 != 0 || from % 16 != 0) {
-            throw Trap{Fault::misaligned_address, "misaligned bulk copy", l};
-        }
+        check_bulk(to, from, bytes[l], l);
         warp.copy_from_shared(in, l, to, from, bytes[l]);
     }
     warp.block().note_change();
 }
-
-template <Run run> Run always(const Form &) { return run; }
 
 #define HINTS  "L2::64B|L2::128B|L2::256B? "
 #define ORDER  "release|acquire|relaxed? cta|cluster? "
 #define SHARED "shared|shared::cta? b64"
 
 const Row rows[] = {
-    {"cp", "async ca|cg shared|shared::cta global " HINTS, "m m u32", always<copy_small<Extra::none>>},
-    {"cp", "async ca|cg shared|shared::cta global " HINTS, "m m u32 u32", always<copy_small<Extra::read_bytes>>},
-    {"cp", "async ca|cg shared|shared::cta global " HINTS, "m m u32 p", always<copy_small<Extra::ignore>>},
-    {"cp", "async commit_group", "", pick_nothing},
-    {"cp", "async wait_group", "u32", pick_nothing},
-    {"cp", "async wait_all", "", pick_nothing},
-    {"cp", "async mbarrier::arrive|mbarrier arrive? noinc " SHARED, "m", always<arrive_for_copies<true>>},
-    {"cp", "async mbarrier::arrive|mbarrier arrive? " SHARED, "m", always<arrive_for_copies<false>>},
+    {"cp", "async ca|cg shared|shared::cta global " HINTS, "m m u32", pick_copy<Extra::none>},
+    {"cp", "async ca|cg shared|shared::cta global " HINTS, "m m u32 u32", pick_copy<Extra::read_bytes>},
+    {"cp", "async ca|cg shared|shared::cta global " HINTS, "m m u32 p", pick_copy<Extra::ignore>},
+    {"cp", "async commit_group", "", only<nothing>},
+    {"cp", "async wait_group", "u32", only<nothing>},
+    {"cp", "async wait_all", "", only<nothing>},
+    {"cp", "async mbarrier::arrive|mbarrier arrive? noinc " SHARED, "m", only<arrive_for_copies<true>>},
+    {"cp", "async mbarrier::arrive|mbarrier arrive? " SHARED, "m", only<arrive_for_copies<false>>},
     {"cp", "async bulk shared::cluster|shared::cta global mbarrier::complete_tx::bytes", "m m u32 m",
-     always<copy_bulk_in>},
-    {"cp", "async bulk global shared::cta bulk_group", "m m u32", always<copy_bulk_out>},
-    {"cp", "async bulk commit_group", "", pick_nothing},
-    {"cp", "async bulk wait_group read?", "u32", pick_nothing},
-    {"mbarrier", "init " SHARED, "m u32", always<initialise>},
-    {"mbarrier", "inval " SHARED, "m", pick_nothing},
-    {"mbarrier", "arrive expect_tx " ORDER SHARED, "b64 m u32", always<arrive<Arrival::expecting, true>>},
-    {"mbarrier", "arrive noComplete? " ORDER SHARED, "b64 m", always<arrive<Arrival::plain, false>>},
-    {"mbarrier", "arrive noComplete? " ORDER SHARED, "b64 m u32", always<arrive<Arrival::plain, true>>},
-    {"mbarrier", "arrive_drop noComplete? " ORDER SHARED, "b64 m", always<arrive<Arrival::dropping, false>>},
-    {"mbarrier", "arrive_drop noComplete? " ORDER SHARED, "b64 m u32", always<arrive<Arrival::dropping, true>>},
-    {"mbarrier", "expect_tx relaxed? cta|cluster? " SHARED, "m u32", always<expect_bytes>},
-    {"mbarrier", "test_wait " ORDER SHARED, "p m b64", always<wait<false, false>>},
-    {"mbarrier", "test_wait parity " ORDER SHARED, "p m u32", always<wait<true, false>>},
-    {"mbarrier", "try_wait " ORDER SHARED, "p m b64 u32?", always<wait<false, true>>},
-    {"mbarrier", "try_wait parity " ORDER SHARED, "p m u32 u32?", always<wait<true, true>>},
-    {"mbarrier", "pending_count b64", "u32 b64", always<pending_count>},
+     only<copy_bulk_in>},
+    {"cp", "async bulk global shared::cta bulk_group", "m m u32", only<copy_bulk_out>},
+    {"cp", "async bulk commit_group", "", only<nothing>},
+    {"cp", "async bulk wait_group read?", "u32", only<nothing>},
+    {"mbarrier", "init " SHARED, "m u32", only<initialise>},
+    {"mbarrier", "inval " SHARED, "m", only<nothing>},
+    {"mbarrier", "arrive expect_tx " ORDER SHARED, "b64 m u32", only<arrive<Arrival::expecting, true>>},
+    {"mbarrier", "arrive noComplete? " ORDER SHARED, "b64 m", only<arrive<Arrival::plain, false>>},
+    {"mbarrier", "arrive noComplete? " ORDER SHARED, "b64 m u32", only<arrive<Arrival::plain, true>>},
+    {"mbarrier", "arrive_drop noComplete? " ORDER SHARED, "b64 m", only<arrive<Arrival::dropping, false>>},
+    {"mbarrier", "arrive_drop noComplete? " ORDER SHARED, "b64 m u32", only<arrive<Arrival::dropping, true>>},
+    {"mbarrier", "expect_tx relaxed? cta|cluster? " SHARED, "m u32", only<expect_bytes>},
+    {"mbarrier", "test_wait " ORDER SHARED, "p m b64", only<wait<false, false>>},
+    {"mbarrier", "test_wait parity " ORDER SHARED, "p m u32", only<wait<true, false>>},
+    {"mbarrier", "try_wait " ORDER SHARED, "p m b64 u32?", only<wait<false, true>>},
+    {"mbarrier", "try_wait parity " ORDER SHARED, "p m u32 u32?", only<wait<true, true>>},
+    {"mbarrier", "pending_count b64", "u32 b64", only<pending_count>},
 };
 
 } // namespace

@@ -1,34 +1,22 @@
 // Atomic operations. Lanes act one after the other; blocks run on several threads of the host, so that each operation
 // is atomic there too. Every order of the memory model is kept by acting in the strongest.
-#include <cmath>
 #include <cstring>
 #include <mutex>
 #include <type_traits>
 
 #include "tests/vgpu/exec/block.h"
-#include "tests/vgpu/exec/ops.h"
+#include "tests/vgpu/exec/ops_float.h"
 
 namespace vgpu::VGPU_ISA {
 namespace {
 
 using ptx::Type;
 
-template <class To, class From> To as(From from) {
-    To to;
-    static_assert(sizeof to == sizeof from);
-    memcpy(&to, &from, sizeof to);
-    return to;
-}
-
 // ---- operations: the new value from the old one and the operands ---------------------------------------------------
 
 struct Add {
     template <class T> static T run(T old, T b, T) {
-        if constexpr (std::is_floating_point_v<T>) {
-            return old + b;
-        } else {
-            return T(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(b));
-        }
+        return T(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(b));
     }
 };
 struct Min {
@@ -59,18 +47,21 @@ struct CompareAndSwap {
     template <class T> static T run(T old, T b, T c) { return old == b ? c : old; }
 };
 
-// f32 addition on memory flushes subnormals in global memory on some devices; the virtual one keeps them.
-struct AddF16 {
-    static uint16_t run(uint16_t old, uint16_t b, uint16_t) {
-        return as<uint16_t>(_Float16(float(as<_Float16>(old)) + float(as<_Float16>(b))));
+// Additions give the NaNs that add gives. By the ISA those of f32 flush subnormal numbers in global memory, and keep
+// them in shared memory.
+template <bool FTZ> struct AddF32 {
+    static float run(float old, float b, float) { return canonical(flush<FTZ>(flush<FTZ>(old) + flush<FTZ>(b))); }
+};
+struct AddF64 {
+    static double run(double old, double b, double) {
+        double sum = old + b;
+        return sum == sum ? sum : bits_as<double>(nan_of(old, b));
     }
 };
-struct AddBf16 {
-    static float wide(uint16_t a) { return as<float>(uint32_t{a} << 16); }
+template <class Format> struct AddHalf {
     static uint16_t run(uint16_t old, uint16_t b, uint16_t) {
-        float sum = wide(old) + wide(b);
-        uint32_t bits = as<uint32_t>(sum);
-        return std::isnan(sum) ? uint16_t{0x7fff} : uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+        double sum = double(decode<Format>(old)) + double(decode<Format>(b));
+        return uint16_t(encode<Format, Rounding::nearest_even>(sum));
     }
 };
 template <class One> struct Pair {
@@ -94,12 +85,20 @@ template <class Op, class T> T update(uint8_t *where, T b, T c, bool *changed) {
     B *at = reinterpret_cast<B *>(where);
     B old = __atomic_load_n(at, __ATOMIC_SEQ_CST);
     for (;;) {
-        B next = as<B>(Op::run(as<T>(old), b, c));
+        B next = bits_as<B>(Op::run(bits_as<T>(old), b, c));
         if (__atomic_compare_exchange_n(at, &old, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
             *changed = *changed || next != old;
-            return as<T>(old);
+            return bits_as<T>(old);
         }
     }
+}
+
+// The same where the address, which may be a generic one, is in global or in shared memory.
+template <class Op, class T> T update(Warp &warp, uint8_t *where, T b, T c, bool *changed) {
+    if constexpr (std::is_same_v<Op, AddF32<true>>) {
+        if (warp.block().is_shared(where)) return update<AddF32<false>>(where, b, c, changed);
+    }
+    return update<Op>(where, b, c, changed);
 }
 
 using Locate = void (Warp::*)(const Instr &, int, Mask, uint32_t, Access, uint8_t **);
@@ -115,7 +114,7 @@ template <class Op, class T, Locate locate, int address> void atomic(Warp &warp,
     int first = int(warp.block().shuffled() % LANES);
     for (int i = 0; i < LANES; i++) {
         int l = (first + i) % LANES;
-        if (active >> l & 1) old[l] = update<Op, T>(where[l], b[l], c[l], &changed);
+        if (active >> l & 1) old[l] = update<Op>(warp, where[l], b[l], c[l], &changed);
     }
     if (changed) warp.block().note_change();
     if constexpr (address == 1) {
@@ -125,22 +124,27 @@ template <class Op, class T, Locate locate, int address> void atomic(Warp &warp,
     }
 }
 
+constexpr int VECTOR_MOST = 8; // elements
+
 // Vectors of adds: atom.global.v2.f32.add; each element is atomic by itself.
 template <class Op, class T, Locate locate, int address> void atomic_vector(Warp &warp, const Instr &in, Mask active) {
     uint8_t *where[LANES];
     bool changed = false;
     int n = in.vector, first_address = address == 0 ? 0 : n;
     (warp.*locate)(in, first_address, active, uint32_t(sizeof(T)) * in.vector, Access::atomic, where);
+    T old[VECTOR_MOST][LANES] = {};
     for (int e = 0; e < n; e++) {
         const T *b = warp.lanes<T>(in.at[first_address + 1 + e]);
-        T *d = warp.lanes<T>(in.at[e]);
         for (Mask left = active; left != 0; left &= left - 1) {
             int l = __builtin_ctz(left);
-            T old = update<Op, T>(where[l] + sizeof(T) * size_t(e), b[l], b[l], &changed);
-            if constexpr (address != 0) d[l] = old;
+            old[e][l] = update<Op>(warp, where[l] + sizeof(T) * size_t(e), b[l], b[l], &changed);
         }
     }
     if (changed) warp.block().note_change();
+    if constexpr (address != 0) { // now that all operands are read: a register may be one and a result
+        for (int e = 0; e < n; e++)
+            map_lanes<Copy>(active, warp.lanes<T>(in.at[e]), old[e]);
+    }
 }
 
 struct Quad {
@@ -168,8 +172,6 @@ template <bool is_cas, Locate locate> void atomic_wide(Warp &warp, const Instr &
 }
 
 // ---- rows ----------------------------------------------------------------------------------------------------------
-
-bool is_shared(const Form &form) { return !form.one_of("shared|shared::cta").empty(); }
 
 template <class Op, class T, int address> Run placed(const Form &form) {
     return is_shared(form) ? Run(atomic<Op, T, &Warp::locate_shared, address>)
@@ -207,17 +209,17 @@ template <class Op, int address> Run bits(const Form &form) {
 template <int address> Run add(const Form &form) {
     switch (form.type()) {
     case Type::f32:
-        return placed<Add, float, address>(form);
+        return placed<AddF32<true>, float, address>(form);
     case Type::f64:
-        return placed<Add, double, address>(form);
+        return placed<AddF64, double, address>(form);
     case Type::f16:
-        return placed<AddF16, uint16_t, address>(form);
+        return placed<AddHalf<F16>, uint16_t, address>(form);
     case Type::bf16:
-        return placed<AddBf16, uint16_t, address>(form);
+        return placed<AddHalf<BF16>, uint16_t, address>(form);
     case Type::f16x2:
-        return placed<Pair<AddF16>, uint32_t, address>(form);
+        return placed<Pair<AddHalf<F16>>, uint32_t, address>(form);
     case Type::bf16x2:
-        return placed<Pair<AddBf16>, uint32_t, address>(form);
+        return placed<Pair<AddHalf<BF16>>, uint32_t, address>(form);
     default:
         return integer<Add, address>(form);
     }
@@ -246,15 +248,15 @@ template <int address> Run pick_vector(const Form &form) {
     if (ptx::type_bytes(form.type()) * elements > 16 || form.has("noftz") == (form.type() == Type::f32)) return nullptr;
     switch (form.type()) {
     case Type::f32:
-        return placed_vector<Add, float, address>(form);
+        return placed_vector<AddF32<true>, float, address>(form);
     case Type::f16:
-        return placed_vector<AddF16, uint16_t, address>(form);
+        return placed_vector<AddHalf<F16>, uint16_t, address>(form);
     case Type::bf16:
-        return placed_vector<AddBf16, uint16_t, address>(form);
+        return placed_vector<AddHalf<BF16>, uint16_t, address>(form);
     case Type::f16x2:
-        return placed_vector<Pair<AddF16>, uint32_t, address>(form);
+        return placed_vector<Pair<AddHalf<F16>>, uint32_t, address>(form);
     case Type::bf16x2:
-        return placed_vector<Pair<AddBf16>, uint32_t, address>(form);
+        return placed_vector<Pair<AddHalf<BF16>>, uint32_t, address>(form);
     default:
         return nullptr;
     }

@@ -20,8 +20,6 @@ void trap(Warp &, const Instr &, Mask active) {
     throw Trap{Fault::trap, "trap: the kernel executed a trap instruction", __builtin_ctz(active)};
 }
 
-template <Run run> Run always(const Form &) { return run; }
-
 // ---- functions of the runtime --------------------------------------------------------------------------------------
 
 Run pick_call(const Form &form) {
@@ -75,22 +73,20 @@ void activemask(Warp &warp, const Instr &in, Mask active) {
     }
 }
 
-void nothing(Warp &, const Instr &, Mask) {}
-
 const Row rows[] = {
-    {"bra", "uni?", "", always<branch>},
-    {"brx", "idx uni?", "u32", always<branch_indexed>},
+    {"bra", "uni?", "", only<branch>},
+    {"brx", "idx uni?", "u32", only<branch_indexed>},
     {"call", "uni?", "c", pick_call},
-    {"ret", "uni?", "", always<ret>},
-    {"exit", "", "", always<exit>},
-    {"trap", "", "", always<trap>},
-    {"brkpt", "", "", always<trap>},
-    {"nanosleep", "u32", "t", always<yield>},
-    {"activemask", "b32", "t", always<activemask>},
+    {"ret", "uni?", "", only<ret>},
+    {"exit", "", "", only<exit>},
+    {"trap", "", "", only<trap>},
+    {"brkpt", "", "", only<trap>},
+    {"nanosleep", "u32", "t", only<yield>},
+    {"activemask", "b32", "t", only<activemask>},
     {"mov", "b32|u32|s32|b64|u64|s64", "t clock", pick_clock},
-    {"griddepcontrol", "launch_dependents|wait", "", always<nothing>},
-    {"setmaxnreg", "inc|dec sync aligned u32", "t", always<nothing>},
-    {"pmevent", "mask?", "u32", always<nothing>},
+    {"griddepcontrol", "launch_dependents|wait", "", only<nothing>},
+    {"setmaxnreg", "inc|dec sync aligned u32", "t", only<nothing>},
+    {"pmevent", "mask?", "u32", only<nothing>},
 };
 
 } // namespace

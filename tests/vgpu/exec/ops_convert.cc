@@ -164,12 +164,6 @@ struct Ceiling {
     static double run(double a) { return __builtin_ceil(a); }
     static float run(float a) { return __builtin_ceilf(a); }
 };
-struct Saturate {
-    static double run(double a) { return saturate(a); }
-};
-struct Rectify { // .relu: negative numbers give +0, NaN stays
-    static double run(double a) { return a <= 0 ? 0 : a; }
-};
 
 template <class Integral, class Limit> [[gnu::noinline]] void change(double *lanes) {
     for (int l = 0; l < LANES; l++)

@@ -46,6 +46,13 @@ template <bool FTZ> float flush(float x) {
 // .sat: NaN gives +0.
 template <class T> T saturate(T x) { return x > 0 ? (x < 1 ? x : 1) : 0; }
 
+struct Saturate {
+    static double run(double a) { return saturate(a); }
+};
+struct Rectify { // .relu: negative numbers give +0, NaN stays
+    static double run(double a) { return a <= 0 ? 0 : a; }
+};
+
 // ---- rounding ------------------------------------------------------------------------------------------------------
 
 // Runs RUN with the CPU rounding in MODE. The call is opaque to the compiler, so no computation moves out of it

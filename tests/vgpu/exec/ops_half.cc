@@ -42,12 +42,6 @@ struct HyperbolicTangent {
 struct Unlimited {
     static double run(double a) { return a; }
 };
-struct Saturate {
-    static double run(double a) { return saturate(a); }
-};
-struct Rectify { // .relu: negative numbers give +0
-    static double run(double a) { return a <= 0 ? 0 : a; }
-};
 
 constexpr uint32_t SIGN_16 = 0x8000, MAGNITUDE_16 = 0x7fff;
 
@@ -71,10 +65,6 @@ template <class Format, bool FTZ, int HALVES> void narrow(const double *from, ui
     for (int i = 0; i < HALVES; i++)
         to[i] = (uint16_t)flush_half<Format, FTZ>((uint32_t)encode<Format, Rounding::nearest_even>(from[i]));
 }
-
-struct Copy {
-    template <class T> static T run(T a) { return a; }
-};
 
 template <class Format, bool FTZ, class Op, class Limit, class T, size_t... I>
 void compute_operands(Warp &warp, const Instr &in, Mask active, std::index_sequence<I...>) {

@@ -141,8 +141,6 @@ template <template <class, class, Locate> class Action, Locate locate> Run by_ty
     }
 }
 
-bool is_shared(const Form &form) { return !form.one_of("shared|shared::cta").empty(); }
-
 int vector_width(const Form &form) { return form.has("v8") ? 8 : form.has("v4") ? 4 : form.has("v2") ? 2 : 1; }
 
 // Bytes of a lane of the registers that a vector consists of, sinks apart; -1: they differ.
@@ -178,13 +176,9 @@ template <class T, bool to_generic> void convert_shared(Warp &warp, const Instr 
     }
 }
 
-struct Same {
-    static uint64_t run(uint64_t a) { return a; }
-};
-
 Run pick_cvta(const Form &form) {
     if (form.type() != Type::u64) return nullptr; // generic addresses have 64 bits
-    if (!is_shared(form)) return map<Same, uint64_t, uint64_t>;
+    if (!is_shared(form)) return map<Copy, uint64_t, uint64_t>;
     return form.has("to") ? Run(convert_shared<uint64_t, false>) : Run(convert_shared<uint64_t, true>);
 }
 
@@ -219,16 +213,12 @@ Run pick_isspacep(const Form &form) {
     return form.has("const") ? isspacep<is_in_constant> : isspacep<is_in_global>;
 }
 
-// ---- no effect here ------------------------------------------------------------------------------------------------
-
-void nothing(Warp &, const Instr &, Mask) {}
-Run pick_nothing(const Form &) { return nothing; }
+// ---- fences --------------------------------------------------------------------------------------------------------
 
 void fence(Warp &warp, const Instr &in, Mask active) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     warp.block().races().fence(warp, in, active);
 }
-Run pick_fence(const Form &) { return fence; }
 
 #define ORDER "weak|volatile|relaxed|acquire|release|mmio? cta|cluster|gpu|sys? "
 #define CACHED                                                                                                        \
@@ -243,16 +233,16 @@ const Row rows[] = {
     {"st", ORDER "global|local|param|param::func|shared|shared::cta? " CACHED "v2|v4|v8? " ANY_TYPE, "m v", pick_store},
     {"cvta", "to? global|const|local|param|param::entry|shared|shared::cta u64|u32", "t t", pick_cvta},
     {"isspacep", "global|const|local|param|param::entry|shared|shared::cta|shared::cluster", "p u64", pick_isspacep},
-    {"prefetch", "global|local? L1|L2|L2::evict_last|L2::evict_normal", "m", pick_nothing},
-    {"prefetchu", "L1", "m", pick_nothing},
-    {"discard", "global? L2", "m u32", pick_nothing},
-    {"membar", "cta|gl|sys", "", pick_fence},
-    {"fence", "sc|acq_rel|acquire|release? cta|cluster|gpu|sys", "", pick_fence},
+    {"prefetch", "global|local? L1|L2|L2::evict_last|L2::evict_normal", "m", only<nothing>},
+    {"prefetchu", "L1", "m", only<nothing>},
+    {"discard", "global? L2", "m u32", only<nothing>},
+    {"membar", "cta|gl|sys", "", only<fence>},
+    {"fence", "sc|acq_rel|acquire|release? cta|cluster|gpu|sys", "", only<fence>},
     {"fence",
      "proxy alias|async|async::global|async::generic "
      "global|shared::cta|shared::cluster?",
-     "", pick_fence},
-    {"fence", "mbarrier_init release cluster", "", pick_fence},
+     "", only<fence>},
+    {"fence", "mbarrier_init release cluster", "", only<fence>},
 };
 
 } // namespace

@@ -6,9 +6,6 @@ namespace {
 
 __extension__ using Bits128 = unsigned __int128;
 
-struct Copy {
-    template <class T> static T run(T a) { return a; }
-};
 template <class T> constexpr Run COPY = map<Copy, T, T>;
 
 void move_predicate(Warp &warp, const Instr &in, Mask active) {

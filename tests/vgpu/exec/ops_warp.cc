@@ -231,7 +231,6 @@ void elect(Warp &warp, const Instr &in, Mask active) {
         set_predicate(part, 1, Mask{1} << leader);
     }
 }
-Run pick_elect(const Form &) { return elect; }
 
 // ---- barriers ------------------------------------------------------------------------------------------------------
 
@@ -243,12 +242,20 @@ void warp_barrier(Warp &warp, const Instr &in, Mask active) {
         present |= part.mask;
     warp.block().races().warp_barrier(warp, present);
 }
-Run pick_warp_barrier(const Form &) { return warp_barrier; }
 
-// The value of an operand that all active lanes must agree on.
+// The value of an operand that all lanes of a warp have to agree on, since a barrier waits for whole warps.
 uint32_t uniform(Warp &warp, const Instr &in, int operand, Mask active) {
     const uint32_t *a = warp.lanes<uint32_t>(in.at[operand]);
-    return a[__builtin_ctz(active)];
+    uint32_t first = a[__builtin_ctz(active)];
+    for (Mask left = active; left != 0; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        if (a[lane] == first) continue;
+        throw Trap{Fault::failure,
+                   "barrier divergence: threads of a warp give " + std::to_string(first) + " and " +
+                       std::to_string(a[lane]) + " as a barrier's number or count",
+                   lane};
+    }
+    return first;
 }
 
 int barrier_number(Warp &warp, const Instr &in, int operand, Mask active) {
@@ -259,25 +266,35 @@ int barrier_number(Warp &warp, const Instr &in, int operand, Mask active) {
     return int(number);
 }
 
+uint32_t barrier_count(Warp &warp, const Instr &in, int operand, Mask active) {
+    uint32_t count = uniform(warp, in, operand, active);
+    if (count % LANES != 0) {
+        throw Trap{Fault::illegal_instruction,
+                   "a barrier of " + std::to_string(count) + " threads, which is no multiple of 32",
+                   __builtin_ctz(active)};
+    }
+    return count;
+}
+
 template <bool has_count> void barrier_sync(Warp &warp, const Instr &in, Mask active) {
-    uint32_t expected = has_count ? uniform(warp, in, 1, active) : 0;
+    uint32_t expected = has_count ? barrier_count(warp, in, 1, active) : 0;
     warp.block().arrive_and_wait(warp, in, barrier_number(warp, in, 0, active), expected, active, 0);
 }
 
 void barrier_arrive(Warp &warp, const Instr &in, Mask active) {
-    warp.block().arrive(warp, barrier_number(warp, in, 0, active), uniform(warp, in, 1, active), active);
+    uint32_t expected = barrier_count(warp, in, 1, active);
+    if (expected == 0) {
+        throw Trap{Fault::illegal_instruction, "an arrival at a barrier of no threads", __builtin_ctz(active)};
+    }
+    warp.block().arrive(warp, barrier_number(warp, in, 0, active), expected, active);
 }
 
 // bar.red d, barrier, (count,) p
 template <bool has_count> void barrier_reduce(Warp &warp, const Instr &in, Mask active) {
-    uint32_t expected = has_count ? uniform(warp, in, 2, active) : 0;
+    uint32_t expected = has_count ? barrier_count(warp, in, 2, active) : 0;
     uint32_t votes = uint32_t(__builtin_popcount(warp.predicate(in, has_count ? 3 : 2) & active));
     warp.block().arrive_and_wait(warp, in, barrier_number(warp, in, 1, active), expected, active, votes);
 }
-
-template <bool has_count> Run pick_sync(const Form &) { return barrier_sync<has_count>; }
-template <bool has_count> Run pick_reduce(const Form &) { return barrier_reduce<has_count>; }
-Run pick_arrive(const Form &) { return barrier_arrive; }
 
 const Row rows[] = {
     {"shfl", "sync up|down|bfly|idx b32", "t|p t u32 u32 u32", pick_shuffle},
@@ -287,22 +304,22 @@ const Row rows[] = {
     {"match", "all sync b32|b64", "u32|p t u32", pick_match_all},
     {"redux", "sync add|min|max u32|s32", "t t u32", pick_redux_arithmetic},
     {"redux", "sync and|or|xor b32", "t t u32", pick_redux_bits},
-    {"elect", "sync", "u32|p u32", pick_elect},
-    {"bar", "warp sync", "u32", pick_warp_barrier},
-    {"bar", "cta? sync", "u32", pick_sync<false>},
-    {"bar", "cta? sync", "u32 u32", pick_sync<true>},
-    {"barrier", "cta? sync aligned?", "u32", pick_sync<false>},
-    {"barrier", "cta? sync aligned?", "u32 u32", pick_sync<true>},
-    {"bar", "cta? arrive", "u32 u32", pick_arrive},
-    {"barrier", "cta? arrive aligned?", "u32 u32", pick_arrive},
-    {"bar", "cta? red and|or pred", "p u32 p", pick_reduce<false>},
-    {"bar", "cta? red and|or pred", "p u32 u32 p", pick_reduce<true>},
-    {"bar", "cta? red popc u32", "t u32 p", pick_reduce<false>},
-    {"bar", "cta? red popc u32", "t u32 u32 p", pick_reduce<true>},
-    {"barrier", "cta? red and|or aligned? pred", "p u32 p", pick_reduce<false>},
-    {"barrier", "cta? red and|or aligned? pred", "p u32 u32 p", pick_reduce<true>},
-    {"barrier", "cta? red popc aligned? u32", "t u32 p", pick_reduce<false>},
-    {"barrier", "cta? red popc aligned? u32", "t u32 u32 p", pick_reduce<true>},
+    {"elect", "sync", "u32|p u32", only<elect>},
+    {"bar", "warp sync", "u32", only<warp_barrier>},
+    {"bar", "cta? sync", "u32", only<barrier_sync<false>>},
+    {"bar", "cta? sync", "u32 u32", only<barrier_sync<true>>},
+    {"barrier", "cta? sync aligned?", "u32", only<barrier_sync<false>>},
+    {"barrier", "cta? sync aligned?", "u32 u32", only<barrier_sync<true>>},
+    {"bar", "cta? arrive", "u32 u32", only<barrier_arrive>},
+    {"barrier", "cta? arrive aligned?", "u32 u32", only<barrier_arrive>},
+    {"bar", "cta? red and|or pred", "p u32 p", only<barrier_reduce<false>>},
+    {"bar", "cta? red and|or pred", "p u32 u32 p", only<barrier_reduce<true>>},
+    {"bar", "cta? red popc u32", "t u32 p", only<barrier_reduce<false>>},
+    {"bar", "cta? red popc u32", "t u32 u32 p", only<barrier_reduce<true>>},
+    {"barrier", "cta? red and|or aligned? pred", "p u32 p", only<barrier_reduce<false>>},
+    {"barrier", "cta? red and|or aligned? pred", "p u32 u32 p", only<barrier_reduce<true>>},
+    {"barrier", "cta? red popc aligned? u32", "t u32 p", only<barrier_reduce<false>>},
+    {"barrier", "cta? red popc aligned? u32", "t u32 u32 p", only<barrier_reduce<true>>},
 };
 
 } // namespace

@@ -231,10 +231,10 @@ void Warp::exit(Mask active) {
     leave(active);
     // Those that wait for lanes that are no more look again.
     for (Group &group : groups_) {
-        if (group.wait == Wait::members) group.wait = Wait::none;
+        if (group.wait == Wait::members) group.go_on();
     }
     stop();
-    block_.lanes_exited(*this);
+    block_.lanes_exited();
 }
 
 // ---- meeting other lanes -------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ const std::vector<Part> *Warp::meet(const Instr &in, int members_operand, Mask a
         for (Group &group : groups_) {
             if (group.wait != Wait::members || group.members != members) continue;
             if (group.frame->code->instrs[group.pc].run != in.run) continue;
-            group.wait = Wait::none;
+            group.go_on();
             group.pc++;
         }
         stop(); // they may be at the same place now
@@ -291,8 +291,7 @@ const std::vector<Part> *Warp::meet(const Instr &in, int members_operand, Mask a
     return &parts_;
 }
 
-void Warp::wait_at_barrier(const Instr &in, int barrier, Mask active) {
-    (void)in;
+void Warp::wait_at_barrier(int barrier, Mask active) {
     Group waiting = running_;
     waiting.mask = active;
     waiting.wait = Wait::barrier;

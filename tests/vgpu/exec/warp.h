@@ -45,6 +45,13 @@ struct Group {
     Mask members = 0;
     int barrier = -1;
     uint64_t ran_at = 0; // when it was last chosen
+
+    // As if it had never waited, so that it can become one with others.
+    void go_on() {
+        wait = Wait::none;
+        members = 0;
+        barrier = -1;
+    }
 };
 
 // Lanes that execute a warp instruction together; they may do so at different places in the program.
@@ -93,14 +100,14 @@ class Warp : public WarpRegisters {
     // ---- for instructions that involve other lanes ----
     // The parts that execute it now, at least `active` of this one; null: the lanes were made to wait for the others.
     const std::vector<Part> *meet(const Instr &in, int members_operand, Mask active);
-    void wait_at_barrier(const Instr &in, int barrier, Mask active);
+    void wait_at_barrier(int barrier, Mask active);
     Mask waiting_at(int barrier) const;
     // Lets the lanes that wait at a barrier go on; done(group, in) sets their results first.
     template <class Done> void release(int barrier, Done &&done) {
         for (Group &group : groups_) {
             if (group.wait != Wait::barrier || group.barrier != barrier) continue;
             done(group, group.frame->code->instrs[group.pc - 1]);
-            group.wait = Wait::none;
+            group.go_on();
         }
     }
 

@@ -154,7 +154,7 @@ const Code &Warp::callee(const Instr &in, Mask active, Mask *same) {
     const ptx::Operand &function = *call_operands(in).function;
     Module &module = *running_.frame->code->module;
     int lane = __builtin_ctz(active);
-    uint64_t index = uint64_t(function.index);
+    const Code *code;
     *same = active;
     if (function.kind == ptx::Operand::Kind::reg) {
         const uint64_t *address = lanes<uint64_t>(in.at[0]);
@@ -162,10 +162,14 @@ const Code &Warp::callee(const Instr &in, Mask active, Mask *same) {
         for (int l = 0; l < LANES; l++) {
             *same |= Mask{(active >> l & 1) != 0 && address[l] == address[lane]} << l;
         }
-        index = (address[lane] - memory_windows().code) / 16;
+        code = code_at(module.device, address[lane]);
+    } else {
+        code = module.code(size_t(function.index));
     }
-    const Code *code = index < module.source->functions.size() ? module.code(index) : nullptr;
     if (code == nullptr) throw Trap{Fault::illegal_instruction, "a call of something that is not a function", lane};
+    if (code->names_shared && code->module != block_.code().module) {
+        throw Trap{Fault::illegal_instruction, "a call of another module's function that has shared memory", lane};
+    }
     return *code;
 }
 
@@ -193,7 +197,8 @@ void Warp::copy_arguments(const Instr &in, const Code &callee, uint64_t callee_b
 void Warp::call(const Instr &in, Mask active) {
     Mask same;
     const Code &code = callee(in, active, &same);
-    uint64_t base = (running_.frame->local_base + running_.frame->code->local_bytes + 15) / 16 * 16;
+    uint64_t end = running_.frame->local_base + running_.frame->code->local_bytes;
+    uint64_t base = (end + code.local_align - 1) / code.local_align * code.local_align;
     if (base + code.local_bytes > block_.local_bytes_per_thread()) {
         throw Trap{Fault::illegal_address, "stack overflow: the calls are nested too deep", __builtin_ctz(active)};
     }

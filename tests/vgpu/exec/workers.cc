@@ -131,10 +131,20 @@ class Workers {
             if (finished) instructions += block->executed();
             return finished;
         } catch (Fault fault) {
-            Fault none = Fault::none;
-            running.state.fault.compare_exchange_strong(none, fault);
-            return true;
+            fail(running, fault);
+        } catch (const std::exception &problem) { // the host has no memory left
+            if (!running.state.is_reported.exchange(true)) {
+                report("vgpu: ERROR: the host cannot run the block: " + std::string(problem.what()) +
+                       "\nvgpu:   in kernel " + demangle(running.state.kernel->info.name) + "\n");
+            }
+            fail(running, Fault::failure);
         }
+        return true;
+    }
+
+    static void fail(Running &running, Fault fault) {
+        Fault none = Fault::none;
+        running.state.fault.compare_exchange_strong(none, fault);
     }
 
     std::mutex mutex_;
@@ -179,7 +189,7 @@ namespace {
 // The driver's part of grid.sync(): two zeroed words, the second of which is the barrier.
 uint64_t make_workspace(int device) {
     constexpr uint64_t BYTES = 2 * sizeof(uint32_t);
-    uint64_t address = memory_alloc(device, BYTES, MemoryKind::heap);
+    uint64_t address = memory_alloc(device, BYTES, MemoryKind::module);
     if (address != 0) memory_fill(address, 0, BYTES);
     return address;
 }

@@ -257,6 +257,16 @@ __global__ void assert_kernel(int *data) {
     if (blockIdx.x == 1) assert(thread() != 37 || data[0] != 0);
 }
 
+// ---- what the virtual GPU does not have ----------------------------------------------------------------------------
+
+__global__ void tensor_kernel(int *data) {
+    double x = data[0], y = 2.0;
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%0}, {%1}, {%0, %1};" : "+d"(x), "+d"(y));
+    data[0] = int(x + y);
+}
+
+__global__ void __cluster_dims__(2, 1, 1) cluster_kernel(int *data) { data[0] = 1; }
+
 } // namespace
 
 namespace faults {
@@ -289,6 +299,8 @@ std::vector<Program> sync_programs() {
         {"global_barrier", [] { return run<4>(global_barrier_kernel); }},
         {"trap", [] { return run<2>(trap_kernel); }},
         {"assertion", [] { return run<2>(assert_kernel); }},
+        {"tensor_cores", [] { return run<2>(tensor_kernel); }},
+        {"clusters", [] { return run<2>(cluster_kernel); }},
     };
 }
 

@@ -15,7 +15,15 @@
 namespace {
 
 // What cudaError_t calls them; this file needs no CUDA.
-enum Error { NONE = 0, ILLEGAL_ADDRESS = 700, TIMEOUT = 702, ASSERT = 710, MISALIGNED = 716, FAILURE = 719 };
+enum Error {
+    NONE = 0,
+    ILLEGAL_ADDRESS = 700,
+    TIMEOUT = 702,
+    ASSERT = 710,
+    ILLEGAL_INSTRUCTION = 715,
+    MISALIGNED = 716,
+    FAILURE = 719
+};
 
 struct Fault {
     const char *program;
@@ -266,6 +274,24 @@ INSTANTIATE_TEST_SUITE_P(Faults, Correct, ::testing::ValuesIn(CORRECT_PROGRAMS),
 class Disabled : public ::testing::TestWithParam<Unchecked> {};
 TEST_P(Disabled, CheckersAreSilent) { expect_silence(run(GetParam().program, GetParam().checks)); }
 INSTANTIATE_TEST_SUITE_P(Faults, Disabled, ::testing::ValuesIn(UNCHECKED), name_of<Unchecked>);
+
+// Before a single thread runs, so there is none to name.
+TEST(Faults, WhatIsNotKnownEndsTheLaunch) {
+    const struct {
+        const char *program, *report;
+    } rows[] = {
+        {"tensor_cores",
+         "vgpu: ERROR: PTX line \\d+: the instruction is not known: mma[^\n]*\nvgpu:   in kernel .*tensor_kernel"},
+        {"clusters",
+         "vgpu: ERROR: PTX line \\d+: clusters of blocks are not known\nvgpu:   in kernel .*cluster_kernel"},
+    };
+    for (const auto &row : rows) {
+        Result result = run(row.program, "none");
+        SCOPED_TRACE(result.output);
+        EXPECT_TRUE(std::regex_search(result.output, std::regex(row.report)));
+        EXPECT_EQ(result.find("(?:^|\n)error (\\d+)"), std::to_string(ILLEGAL_INSTRUCTION));
+    }
+}
 
 // The harness itself: a program that does not exist is no silence.
 TEST(Faults, UnknownProgramFails) {

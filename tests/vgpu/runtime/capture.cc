@@ -102,6 +102,18 @@ void capture_begin(const StreamPtr &stream, cudaStreamCaptureMode mode, GraphPtr
     captures().live.push_back(capture);
 }
 
+// Takes the capture away from all its streams. The mutex is held.
+static void detach(const CapturePtr &capture) {
+    auto &live = captures().live;
+    live.erase(std::remove(live.begin(), live.end(), capture), live.end());
+    for (const StreamPtr &joined : capture->streams) {
+        joined->capture = nullptr;
+        joined->capture_tips.clear();
+    }
+    capture->streams.clear();
+    capture->is_ended = true;
+}
+
 GraphPtr capture_end(const StreamPtr &stream) {
     std::lock_guard lock(capture_mutex());
     CapturePtr capture = stream->capture;
@@ -112,14 +124,7 @@ GraphPtr capture_end(const StreamPtr &stream) {
     if (!is_right_thread) invalidate(*capture, cudaErrorStreamCaptureWrongThread);
 
     bool is_complete = is_joined(*capture, capture->nodes_before);
-    auto &live = captures().live;
-    live.erase(std::remove(live.begin(), live.end(), capture), live.end());
-    for (const StreamPtr &joined : capture->streams) {
-        joined->capture = nullptr;
-        joined->capture_tips.clear();
-    }
-    capture->streams.clear();
-    capture->is_ended = true;
+    detach(capture);
     GraphPtr graph = std::move(capture->graph);
     require(!capture->is_invalid, cudaErrorStreamCaptureInvalidated);
     require(is_complete, cudaErrorStreamCaptureUnjoined);
@@ -133,7 +138,17 @@ cudaStreamCaptureMode capture_exchange_mode(cudaStreamCaptureMode mode) {
 
 void capture_forget(Stream &stream) {
     std::lock_guard lock(capture_mutex());
-    if (stream.capture != nullptr) stream.capture->is_invalid = true;
+    CapturePtr capture = stream.capture;
+    if (capture == nullptr) return;
+    capture->is_invalid = true;
+    if (capture->origin == &stream) {
+        detach(capture);
+        return;
+    }
+    auto &streams = capture->streams;
+    streams.erase(std::remove(streams.begin(), streams.end(), stream.shared_from_this()), streams.end());
+    stream.capture = nullptr;
+    stream.capture_tips.clear();
 }
 
 void forbid_during_capture() {

@@ -46,7 +46,7 @@ void capture_begin(const StreamPtr &stream, cudaStreamCaptureMode mode, std::sha
 std::shared_ptr<Graph> capture_end(const StreamPtr &stream);
 // Sets the mode of the calling thread for forbid_during_capture() and returns the one before.
 cudaStreamCaptureMode capture_exchange_mode(cudaStreamCaptureMode mode);
-// The stream goes: the capture that it is in becomes invalid.
+// The stream goes: the capture that it is in becomes invalid, and ends where the stream is its origin.
 void capture_forget(Stream &stream);
 
 // Calls that are not allowed while a stream is captured, such as cudaMalloc(). What the calling thread's mode forbids

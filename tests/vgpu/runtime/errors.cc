@@ -2,6 +2,7 @@
 #include "tests/vgpu/runtime/errors.h"
 
 #include "tests/vgpu/runtime/device.h"
+#include "tests/vgpu/runtime/unsupported.h"
 
 namespace vgpu {
 namespace {
@@ -173,6 +174,11 @@ thread_local cudaError_t last_error = cudaSuccess;
 cudaError_t record_error(cudaError_t code) {
     if (code != cudaSuccess) last_error = code;
     return code;
+}
+
+int refuse_unsupported(const char *function) {
+    fprintf(stderr, "vgpu: %s() is not supported\n", function);
+    return record_error(cudaErrorNotSupported);
 }
 
 void require_usable_device() {

@@ -54,7 +54,7 @@ void remove_dependency(GraphNode &from, GraphNode &to) {
 GraphExecPtr instantiate(cudaGraph_t handle, unsigned long long flags) {
     GraphPtr graph = graph_find(handle);
     require((flags & cudaGraphInstantiateFlagDeviceLaunch) == 0, cudaErrorNotSupported);
-    graph_order(*graph, 0); // refuses a cycle
+    require_acyclic(*graph);
     auto exec = std::make_shared<GraphExec>();
     exec->device = current_device_index();
     exec->flags = flags;
@@ -63,6 +63,14 @@ GraphExecPtr instantiate(cudaGraph_t handle, unsigned long long flags) {
         exec->originals.push_back(node->handle);
     exec->handle = graph_exec_handles().add(exec);
     return exec;
+}
+
+// What is launched of an executable graph runs one after the other, whatever the streams. Its mutex is held.
+void submit_in_turn(GraphExec &exec, Stream &stream, Work work) {
+    std::vector<OperationPtr> waits;
+    if (exec.last_launch != nullptr) waits.push_back(exec.last_launch);
+    OperationPtr launch = submit(stream, std::move(work), std::move(waits));
+    if (launch != nullptr) exec.last_launch = launch;
 }
 
 bool same_shape(const Graph &own, const Graph &other) {
@@ -292,8 +300,10 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGra
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
     return api([&] {
-        exec_find(exec);
-        submit(*stream_find(stream), Empty{});
+        GraphExecPtr uploaded = exec_find(exec);
+        StreamPtr in = stream_find(stream);
+        std::lock_guard lock(uploaded->mutex);
+        submit_in_turn(*uploaded, *in, Empty{});
     });
 }
 
@@ -303,6 +313,6 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
         GraphExecPtr launched = exec_find(exec);
         StreamPtr in = stream_find(stream);
         std::lock_guard lock(launched->mutex);
-        submit(*in, ChildGraph{launched->graph});
+        submit_in_turn(*launched, *in, ChildGraph{launched->graph});
     });
 }

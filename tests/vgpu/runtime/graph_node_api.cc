@@ -230,7 +230,10 @@ cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
 }
 
 cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraph_t child) {
-    return change_in<ChildGraph>(exec, node, [&] { return child_of(child); });
+    return change_in<ChildGraph>(exec, node, [&] {
+        require_acyclic(*graph_find(child));
+        return child_of(child);
+    });
 }
 
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,

@@ -86,6 +86,13 @@ std::vector<GraphNode *> graph_order(const Graph &graph, uint64_t seed) {
     return order;
 }
 
+void require_acyclic(const Graph &graph) {
+    graph_order(graph, 0);
+    for (const GraphNodePtr &node : graph.nodes) {
+        if (const auto *child = std::get_if<ChildGraph>(&node->work)) require_acyclic(*child->graph);
+    }
+}
+
 cudaError_t graph_run(const Graph &graph) {
     static std::atomic<uint64_t> runs{0};
     for (const GraphNode *node : graph_order(graph, mix(environment_seed() ^ mix(runs++)))) {

@@ -40,6 +40,7 @@ struct GraphExec {
     std::mutex mutex; // of what follows
     GraphPtr graph;
     std::vector<cudaGraphNode_t> originals; // of the nodes, in their order
+    OperationPtr last_launch;               // null: none yet
 };
 using GraphExecPtr = std::shared_ptr<GraphExec>;
 
@@ -49,6 +50,8 @@ GraphPtr graph_clone(const Graph &graph);
 // The nodes so that each comes after those it depends on; nodes that do not depend on each other are shuffled by
 // `seed`. Throws cudaErrorInvalidValue where there is a cycle.
 std::vector<GraphNode *> graph_order(const Graph &graph, uint64_t seed);
+// Throws cudaErrorInvalidValue where there is a cycle, in the graph or in a child graph.
+void require_acyclic(const Graph &graph);
 // Runs all nodes in such an order, another one each time.
 cudaError_t graph_run(const Graph &graph);
 cudaGraphNodeType work_type(const Work &work);

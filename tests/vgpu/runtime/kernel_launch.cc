@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tests/vgpu/runtime/device.h"
 #include "tests/vgpu/runtime/errors.h"
 
 namespace vgpu {
@@ -99,6 +100,12 @@ Launch launch_prepare(const KernelEntryPtr &entry, int device, dim3 grid, dim3 b
     launch.config.block = {block.x, block.y, block.z};
     launch.config.dynamic_shared_bytes = shared_bytes;
     launch.config.is_cooperative = is_cooperative;
+    {
+        Device &on = device_at(device);
+        std::lock_guard lock(on.mutex);
+        launch.config.stack_bytes = on.limits[cudaLimitStackSize];
+        launch.config.heap_bytes = on.limits[cudaLimitMallocHeapSize];
+    }
     if (is_cooperative) {
         int resident = resident_blocks(info, static_cast<int>(launch.config.block.count()), shared_bytes);
         uint64_t most = static_cast<uint64_t>(resident) * static_cast<uint64_t>(model().processors);

@@ -33,6 +33,16 @@ Allocation find_base(const void *pointer) {
     return allocation;
 }
 
+// Before memory goes: what may use it has to be done. Memory of the host is every device's.
+void wait_for_users(const Allocation &allocation) {
+    if (allocation.kind == MemoryKind::device) {
+        device_synchronize(allocation.device);
+        return;
+    }
+    devices_wait();
+    current_device().surface_fault();
+}
+
 void free_memory(void *pointer) {
     forbid_during_capture();
     if (pointer == nullptr) return;
@@ -40,7 +50,7 @@ void free_memory(void *pointer) {
     require(allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed);
     std::optional<AllocationNote> note = note_find(allocation.base);
     require(note && !note->is_being_freed);
-    device_synchronize(allocation.device);
+    wait_for_users(allocation);
     allocation_release(allocation.base);
 }
 
@@ -50,7 +60,7 @@ void free_pinned(void *pointer) {
     Allocation allocation = find_base(pointer);
     std::optional<AllocationNote> note = note_find(allocation.base);
     require(allocation.kind == MemoryKind::pinned && note && !note->is_registered);
-    device_synchronize(current_device_index());
+    wait_for_users(allocation);
     allocation_release(allocation.base);
 }
 
@@ -152,7 +162,7 @@ cudaError_t cudaHostUnregister(void *pointer) {
         forbid_during_capture();
         std::optional<AllocationNote> note = note_find(address_of(pointer));
         require(note && note->is_registered, cudaErrorHostMemoryNotRegistered);
-        device_synchronize(current_device_index());
+        wait_for_users(find_base(pointer));
         allocation_release(address_of(pointer));
     });
 }
@@ -214,6 +224,11 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
         attributes->devicePointer = own;
         if (location.place != Place::device) attributes->hostPointer = own;
     });
+}
+
+// It describes texels, and needs no texture.
+cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind kind) {
+    return {x, y, z, w, kind};
 }
 
 // ---- hints for managed memory, which is on the host here -----------------------------------------------------------

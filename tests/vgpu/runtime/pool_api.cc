@@ -41,13 +41,15 @@ uint64_t allocate_from(Pool &pool, size_t bytes) {
     return memory_alloc(pool.device, bytes, MemoryKind::device);
 }
 
-void account(Pool &pool, uint64_t bytes) {
+// false: it would be more than the pool may have.
+bool account(Pool &pool, uint64_t bytes) {
     std::lock_guard lock(pool.mutex);
-    require(pool.most_bytes == 0 || pool.used_bytes + bytes <= pool.most_bytes, cudaErrorMemoryAllocation);
+    if (pool.most_bytes != 0 && pool.used_bytes + bytes > pool.most_bytes) return false;
     pool.used_bytes += bytes;
     pool.used_high_bytes = std::max(pool.used_high_bytes, pool.used_bytes);
     pool.reserved_bytes = std::max(pool.reserved_bytes, pool.used_bytes);
     pool.reserved_high_bytes = std::max(pool.reserved_high_bytes, pool.reserved_bytes);
+    return true;
 }
 
 // The address is there at once; who uses it in another stream has to wait for `handle` as for any other operation.
@@ -55,17 +57,16 @@ void *allocate(const PoolPtr &pool, size_t bytes, cudaStream_t handle) {
     StreamPtr stream = stream_find(handle);
     require(!stream_is_capturing(*stream), cudaErrorNotSupported);
     if (bytes == 0) return nullptr;
-    account(*pool, bytes);
+    submit(*stream, Empty{}); // first, because a capture may forbid it
     uint64_t base = allocate_from(*pool, bytes);
-    if (base == 0) {
-        std::lock_guard lock(pool->mutex);
-        pool->used_bytes -= bytes;
+    require(base != 0, cudaErrorMemoryAllocation);
+    if (!account(*pool, bytes)) {
+        memory_free(base);
         fail(cudaErrorMemoryAllocation);
     }
     AllocationNote note;
     note.pool = pool;
     note_add(base, note);
-    submit(*stream, Empty{});
     return reinterpret_cast<void *>(base);
 }
 

@@ -155,6 +155,35 @@ TEST_F(FaultTest, NothingRunsAfterIt) {
     EXPECT_EXIT(fault(), testing::ExitedWithCode(42), "");
 }
 
+// What a graph copies or fills may be freed after it was made.
+TEST_F(FaultTest, CopiesAndFillsAreCheckedWhenTheyRun) {
+    testing::FLAGS_gtest_death_test_style = "threadsafe";
+    if (!is_virtual()) GTEST_SKIP() << "a real GPU need not notice";
+    enum Which { FILL, COPY_TO, COPY_FROM };
+    auto fault = [](Which which) {
+        void *kept = nullptr, *freed = nullptr;
+        bool is_right = cudaMalloc(&kept, 4000) == cudaSuccess && cudaMalloc(&freed, 4000) == cudaSuccess;
+        cudaGraph_t graph = nullptr;
+        cudaGraphNode_t node = nullptr;
+        cudaGraphExec_t exec = nullptr;
+        is_right &= cudaGraphCreate(&graph, 0) == cudaSuccess;
+        cudaMemsetParams fill{freed, 0, 7, 4, 1000, 1};
+        void *to = which == COPY_TO ? freed : kept, *from = which == COPY_TO ? kept : freed;
+        is_right &= (which == FILL ? cudaGraphAddMemsetNode(&node, graph, nullptr, 0, &fill)
+                                   : cudaGraphAddMemcpyNode1D(&node, graph, nullptr, 0, to, from, 4000,
+                                                              cudaMemcpyDeviceToDevice)) == cudaSuccess;
+        is_right &= cudaGraphInstantiate(&exec, graph, 0) == cudaSuccess;
+        is_right &= cudaGraphLaunch(exec, nullptr) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess;
+        is_right &= cudaFree(freed) == cudaSuccess && cudaGraphLaunch(exec, nullptr) == cudaSuccess;
+        is_right &= cudaDeviceSynchronize() == cudaErrorIllegalAddress;
+        _exit(is_right ? 42 : 1);
+    };
+    EXPECT_EXIT(fault(FILL), testing::ExitedWithCode(42),
+                "out-of-bounds write by a fill of 4000 bytes: address 0x[0-9a-f]+: .*freed allocation of 4000 bytes");
+    EXPECT_EXIT(fault(COPY_TO), testing::ExitedWithCode(42), "out-of-bounds write by a copy of 4000 bytes");
+    EXPECT_EXIT(fault(COPY_FROM), testing::ExitedWithCode(42), "out-of-bounds read by a copy of 4000 bytes");
+}
+
 // ---- several devices -----------------------------------------------------------------------------------------------
 
 class DevicesTest : public RuntimeTest {
@@ -230,6 +259,31 @@ TEST_F(DevicesTest, EventsOrderStreamsOfDifferentDevices) {
         EXPECT_EQ(second.read(), words_of(n, 17));
     }
     ASSERT_CUDA(cudaSetDevice(0));
+}
+
+// Memory of the host is every device's: to free it waits for them all.
+TEST_F(DevicesTest, FreeingHostMemoryWaitsForAll) {
+    if (!is_virtual()) GTEST_SKIP() << "the documentation does not promise it";
+    std::vector<uint32_t> own(16);
+    void *pinned = nullptr, *managed = nullptr;
+    ASSERT_CUDA(cudaMallocHost(&pinned, 64));
+    ASSERT_CUDA(cudaMallocManaged(&managed, 64, cudaMemAttachGlobal));
+    ASSERT_CUDA(cudaHostRegister(own.data(), 64, cudaHostRegisterDefault));
+    ASSERT_CUDA(cudaSetDevice(1));
+    DeviceWords words(16);
+    Stream stream;
+    auto expect_waiting = [&](void *memory, cudaError_t (*free)(void *)) {
+        EXPECT_CUDA(launch_slow(words.get(), 1, stream));
+        EXPECT_CUDA(cudaMemcpyAsync(memory, words.get(), 64, cudaMemcpyDefault, stream));
+        EXPECT_CUDA(cudaSetDevice(0));
+        EXPECT_CUDA(free(memory));
+        EXPECT_CUDA(cudaSetDevice(1));
+        EXPECT_CUDA(cudaStreamQuery(stream));
+    };
+    expect_waiting(pinned, cudaFreeHost);
+    expect_waiting(managed, cudaFree);
+    expect_waiting(own.data(), cudaHostUnregister);
+    EXPECT_EQ(own[0], 1u);
 }
 
 TEST_F(DevicesTest, PeersAreEnabledOnce) {

@@ -1,5 +1,6 @@
 // Stream capture and graphs.
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "tests/vgpu/runtime/runtime_test_util.h"
@@ -271,6 +272,32 @@ TEST_F(CaptureTest, EndsThatAreRefused) {
     EXPECT_CUDA_ERROR(cudaStreamEndCapture(origin, &graph), cudaErrorStreamCaptureInvalidated);
 }
 
+// With its origin a capture ends; without another of its streams it is invalid.
+TEST_F(CaptureTest, StreamsThatAreDestroyed) {
+    if (!is_virtual()) GTEST_SKIP() << "the documentation does not say what happens";
+    Stream other;
+    Event event;
+    cudaGraph_t graph = nullptr;
+    cudaStream_t stream = nullptr;
+    ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    ASSERT_CUDA(cudaEventRecord(event, stream));
+    ASSERT_CUDA(cudaStreamWaitEvent(other, event, 0));
+    ASSERT_CUDA(cudaStreamDestroy(stream));
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
+    EXPECT_CUDA(cudaStreamIsCapturing(other, &status));
+    EXPECT_EQ(status, cudaStreamCaptureStatusNone);
+    DeviceWords words(N); // which no capture forbids
+
+    ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    ASSERT_CUDA(cudaStreamBeginCapture(other, cudaStreamCaptureModeGlobal));
+    ASSERT_CUDA(cudaEventRecord(event, other));
+    ASSERT_CUDA(cudaStreamWaitEvent(stream, event, 0));
+    ASSERT_CUDA(cudaStreamDestroy(stream));
+    EXPECT_CUDA_ERROR(cudaStreamEndCapture(other, &graph), cudaErrorStreamCaptureInvalidated);
+    EXPECT_CUDA(launch("fill", words.get(), N, 1, other));
+}
+
 TEST_F(CaptureTest, CapturesDoNotMerge) {
     Stream first, second;
     Event event;
@@ -352,6 +379,57 @@ TEST_F(GraphTest, CyclesAreRefused) {
     ASSERT_CUDA(cudaGraphDestroyNode(nodes[0]));
     EXPECT_EQ(count_nodes(graph), 1u);
     EXPECT_EQ(count_edges(graph), 0u);
+    EXPECT_CUDA(cudaGraphDestroy(graph));
+}
+
+TEST_F(GraphTest, CyclesInAChildGraphAreRefused) {
+    cudaGraph_t graph = nullptr, child = nullptr;
+    cudaGraphNode_t nodes[2], node = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    ASSERT_CUDA(cudaGraphCreate(&graph, 0));
+    ASSERT_CUDA(cudaGraphCreate(&child, 0));
+    ASSERT_CUDA(cudaGraphAddEmptyNode(&nodes[0], child, nullptr, 0));
+    ASSERT_CUDA(cudaGraphAddEmptyNode(&nodes[1], child, &nodes[0], 1));
+    ASSERT_CUDA(cudaGraphAddChildGraphNode(&node, graph, nullptr, 0, child));
+    ASSERT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    ASSERT_CUDA(cudaGraphAddDependencies(child, &nodes[1], &nodes[0], nullptr, 1));
+    EXPECT_CUDA_ERROR(cudaGraphExecChildGraphNodeSetParams(exec, node, child), cudaErrorInvalidValue);
+    EXPECT_CUDA(cudaGraphExecDestroy(exec));
+    ASSERT_CUDA(cudaGraphAddChildGraphNode(&node, graph, nullptr, 0, child));
+    EXPECT_CUDA_ERROR(cudaGraphInstantiate(&exec, graph, 0), cudaErrorInvalidValue);
+    EXPECT_CUDA(cudaGraphDestroy(child));
+    EXPECT_CUDA(cudaGraphDestroy(graph));
+}
+
+struct Inside {
+    std::atomic<int> now{0}, most{0};
+};
+
+void stay_inside(void *data) {
+    auto *own = static_cast<Inside *>(data);
+    own->most = std::max(own->most.load(), ++own->now);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    own->now--;
+}
+
+TEST_F(GraphTest, LaunchesOfOneExecutableGraphDoNotOverlap) {
+    Stream first, second;
+    Inside inside;
+    cudaHostNodeParams parameters{stay_inside, &inside};
+    cudaGraph_t graph = nullptr;
+    cudaGraphNode_t node = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    ASSERT_CUDA(cudaGraphCreate(&graph, 0));
+    ASSERT_CUDA(cudaGraphAddHostNode(&node, graph, nullptr, 0, &parameters));
+    ASSERT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    for (int i = 0; i < 4; i++) {
+        ASSERT_CUDA(cudaGraphUpload(exec, first));
+        ASSERT_CUDA(cudaGraphLaunch(exec, first));
+        ASSERT_CUDA(cudaGraphLaunch(exec, second));
+    }
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    EXPECT_EQ(inside.most, 1);
+    EXPECT_CUDA(cudaGraphExecDestroy(exec));
     EXPECT_CUDA(cudaGraphDestroy(graph));
 }
 

@@ -1,9 +1,12 @@
 // The runtime's notes on allocations, and the rules that copies and fills follow.
 #include "tests/vgpu/runtime/runtime_memory.h"
 
+#include <cinttypes>
 #include <cstring>
 #include <map>
 
+#include "tests/vgpu/exec/memory.h"
+#include "tests/vgpu/exec/report.h"
 #include "tests/vgpu/runtime/capture.h"
 #include "tests/vgpu/runtime/device.h"
 
@@ -30,7 +33,21 @@ size_t extent_bytes(size_t width, size_t height, size_t depth, size_t pitch, siz
     return width + (height - 1) * pitch + (depth - 1) * slice;
 }
 
+size_t to_bytes(const Copy &copy) {
+    return extent_bytes(copy.width, copy.height, copy.depth, copy.to_pitch, copy.to_slice);
+}
+
+size_t from_bytes(const Copy &copy) {
+    return extent_bytes(copy.width, copy.height, copy.depth, copy.from_pitch, copy.from_slice);
+}
+
+size_t to_bytes(const Fill &fill) {
+    return extent_bytes(fill.width * fill.element_bytes, fill.height, fill.depth, fill.pitch, fill.slice);
+}
+
 bool is_nothing(const Copy &copy) { return copy.width == 0 || copy.height == 0 || copy.depth == 0; }
+
+bool is_nothing(const Fill &fill) { return fill.width == 0 || fill.height == 0 || fill.depth == 0; }
 
 const void *pointer(uint64_t address) { return reinterpret_cast<const void *>(address); }
 
@@ -39,6 +56,16 @@ void check_end(Place place, bool is_device_side, const void *address, size_t byt
     require(address != nullptr);
     require(is_device_side ? place != Place::pageable : place != Place::device);
     if (place != Place::pageable) require_range(address, bytes);
+}
+
+// `what`: "read by a copy"
+bool is_in_memory(const char *what, uint64_t address, size_t bytes) {
+    if (memory_holds(address, bytes)) return true;
+    char text[160];
+    snprintf(text, sizeof text, "vgpu: ERROR: out-of-bounds %s of %zu bytes: address 0x%" PRIx64 ": ", what, bytes,
+             address);
+    report(text + memory_describe(address, bytes) + "\n");
+    return false;
 }
 
 } // namespace
@@ -142,7 +169,7 @@ Copy copy_of_box(const cudaMemcpy3DParms &parameters) {
     return copy;
 }
 
-void copy_check(const Copy &copy, cudaMemcpyKind kind) {
+void copy_check(Copy &copy, cudaMemcpyKind kind) {
     require(kind >= cudaMemcpyHostToHost && kind <= cudaMemcpyDefault, cudaErrorInvalidMemcpyDirection);
     if (is_nothing(copy)) return;
     const void *to = pointer(copy.to), *from = pointer(copy.from);
@@ -150,15 +177,22 @@ void copy_check(const Copy &copy, cudaMemcpyKind kind) {
     bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
     bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
     if (kind == cudaMemcpyDefault) to_device = !is_host(to_place), from_device = !is_host(from_place);
-    check_end(to_place, to_device, to, extent_bytes(copy.width, copy.height, copy.depth, copy.to_pitch, copy.to_slice));
-    check_end(from_place, from_device, from,
-              extent_bytes(copy.width, copy.height, copy.depth, copy.from_pitch, copy.from_slice));
+    check_end(to_place, to_device, to, to_bytes(copy));
+    check_end(from_place, from_device, from, from_bytes(copy));
+    copy.to_pageable = to_place == Place::pageable, copy.from_pageable = from_place == Place::pageable;
+}
+
+bool copy_is_in_memory(const Copy &copy) {
+    if ((checks_enabled() & CHECK_BOUNDS) == 0 || is_nothing(copy)) return true;
+    return (copy.to_pageable || is_in_memory("write by a copy", copy.to, to_bytes(copy))) &&
+           (copy.from_pageable || is_in_memory("read by a copy", copy.from, from_bytes(copy)));
 }
 
 // The rules are those of the runtime's documentation, "API synchronization behavior", and no call synchronises more
 // than they promise:
 //   from pageable memory   the bytes have been read at the return: staged where they are few, else it is synchronous
-//   to pageable memory     synchronous
+//   to pageable memory     from a device, by an Async function, it may be either: see copies_to_pageable_wait();
+//                          else synchronous
 //   host to host           synchronous
 //   device to device       asynchronous, even by cudaMemcpy()
 //   pinned, managed        as the function's name says
@@ -180,10 +214,11 @@ void copy_submit(cudaStream_t handle, Copy copy, cudaMemcpyKind kind, bool is_as
         copy.staged = std::make_shared<std::vector<uint8_t>>(bytes, bytes + copy.width);
     }
     bool is_on_devices = to == Place::device && from == Place::device;
-    bool has_pageable = to == Place::pageable || from == Place::pageable;
+    bool waits_for_pageable =
+        from == Place::pageable || (to == Place::pageable && (from != Place::device || copies_to_pageable_wait()));
     bool is_on_host = is_host(to) && is_host(from);
     OperationPtr operation = submit(*stream, std::move(copy));
-    if (is_staged || is_on_devices || (is_async && !has_pageable && !is_on_host)) return;
+    if (is_staged || is_on_devices || (is_async && !waits_for_pageable && !is_on_host)) return;
     operation_wait(operation);
     device_at(stream->device).surface_fault();
 }
@@ -192,12 +227,16 @@ void copy_submit(cudaStream_t handle, Copy copy, cudaMemcpyKind kind, bool is_as
 
 void fill_check(const Fill &fill) {
     require(fill.element_bytes == 1 || fill.element_bytes == 2 || fill.element_bytes == 4);
-    size_t row_bytes = fill.width * fill.element_bytes;
-    if (row_bytes == 0 || fill.height == 0 || fill.depth == 0) return;
-    require(fill.height * fill.depth == 1 || row_bytes <= fill.pitch);
+    if (is_nothing(fill)) return;
+    require(fill.height * fill.depth == 1 || fill.width * fill.element_bytes <= fill.pitch);
     const void *to = pointer(fill.to);
     require(to != nullptr && fill.to % fill.element_bytes == 0 && locate(to).place != Place::pageable);
-    require_range(to, extent_bytes(row_bytes, fill.height, fill.depth, fill.pitch, fill.slice));
+    require_range(to, to_bytes(fill));
+}
+
+bool fill_is_in_memory(const Fill &fill) {
+    if ((checks_enabled() & CHECK_BOUNDS) == 0 || is_nothing(fill)) return true;
+    return is_in_memory("write by a fill", fill.to, to_bytes(fill));
 }
 
 // Asynchronous even by cudaMemset(), unless it is pinned memory.
@@ -205,7 +244,7 @@ void fill_submit(cudaStream_t handle, Fill fill, bool is_async) {
     fill_check(fill);
     StreamPtr stream = stream_find(handle);
     if (!is_async) forbid_on_capturing(*stream);
-    if (fill.width == 0 || fill.height == 0 || fill.depth == 0) return;
+    if (is_nothing(fill)) return;
     Place place = locate(pointer(fill.to)).place;
     OperationPtr operation = submit(*stream, fill);
     if (is_async || place != Place::pinned || operation == nullptr) return;

@@ -61,8 +61,8 @@ void require_range(const void *address, size_t bytes);
 // The one way of all copies: checks kinds and ranges, then lets it run as the rules of synchrony say. `is_async`: the
 // function's name ends in Async.
 void copy_submit(cudaStream_t stream, Copy copy, cudaMemcpyKind kind, bool is_async);
-// Throws what the real one refuses.
-void copy_check(const Copy &copy, cudaMemcpyKind kind);
+// Throws what the real one refuses, and notes which ends are pageable.
+void copy_check(Copy &copy, cudaMemcpyKind kind);
 Copy copy_of_bytes(void *to, const void *from, size_t bytes);
 // A row of `height` rows. Throws cudaErrorInvalidPitchValue.
 Copy copy_of_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height);
@@ -70,6 +70,11 @@ Copy copy_of_box(const cudaMemcpy3DParms &parameters);
 
 void fill_submit(cudaStream_t stream, Fill fill, bool is_async);
 void fill_check(const Fill &fill);
+
+// When they run: whether the memory is still there. Where it is not, they report it. Always true where VGPU_CHECK does
+// not have bounds.
+bool copy_is_in_memory(const Copy &copy);
+bool fill_is_in_memory(const Fill &fill);
 
 // Where `count` bytes at `offset` of a variable are. Throws cudaErrorInvalidSymbol and cudaErrorInvalidValue.
 void *symbol_range(const void *symbol, size_t count, size_t offset);

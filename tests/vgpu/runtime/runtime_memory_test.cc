@@ -263,6 +263,61 @@ TEST_F(MemoryTest, PoolsKeepAccount) {
     EXPECT_CUDA(cudaMemPoolDestroy(pool));
 }
 
+TEST_F(MemoryTest, AllocationsThatFailAreNotInAPoolsAccount) {
+    cudaMemPool_t pool = make_pool();
+    Stream stream;
+    void *memory = nullptr;
+    ASSERT_CUDA(cudaMallocFromPoolAsync(&memory, 1000, pool, stream));
+    const cudaMemPoolAttr figures[] = {cudaMemPoolAttrReservedMemCurrent, cudaMemPoolAttrReservedMemHigh,
+                                       cudaMemPoolAttrUsedMemCurrent, cudaMemPoolAttrUsedMemHigh};
+    std::vector<uint64_t> before, after;
+    for (cudaMemPoolAttr figure : figures)
+        before.push_back(pool_figure(pool, figure));
+    void *none = nullptr;
+    EXPECT_CUDA_ERROR(cudaMallocFromPoolAsync(&none, size_t{1} << 45, pool, stream), cudaErrorMemoryAllocation);
+    for (cudaMemPoolAttr figure : figures)
+        after.push_back(pool_figure(pool, figure));
+    EXPECT_EQ(after, before);
+    ASSERT_CUDA(cudaFreeAsync(memory, stream));
+    ASSERT_CUDA(cudaStreamSynchronize(stream));
+    EXPECT_CUDA(cudaMemPoolDestroy(pool));
+}
+
+// A pool gives back what it may not have.
+TEST_F(MemoryTest, PoolsHaveALimit) {
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.maxSize = size_t{64} << 20;
+    cudaMemPool_t pool = nullptr;
+    ASSERT_CUDA(cudaMemPoolCreate(&pool, &properties));
+    Stream stream;
+    void *memory = nullptr, *none = nullptr;
+    ASSERT_CUDA(cudaMallocFromPoolAsync(&memory, size_t{40} << 20, pool, stream));
+    size_t before = 0, after = 0, total = 0;
+    ASSERT_CUDA(cudaMemGetInfo(&before, &total));
+    EXPECT_CUDA_ERROR(cudaMallocFromPoolAsync(&none, size_t{40} << 20, pool, stream), cudaErrorMemoryAllocation);
+    ASSERT_CUDA(cudaMemGetInfo(&after, &total));
+    EXPECT_EQ(after, before);
+    ASSERT_CUDA(cudaFreeAsync(memory, stream));
+    ASSERT_CUDA(cudaStreamSynchronize(stream));
+    EXPECT_CUDA(cudaMemPoolDestroy(pool));
+}
+
+// A capture of a blocking stream forbids work in the legacy default one, and then nothing is allocated.
+TEST_F(MemoryTest, ACaptureForbidsAllocationInTheLegacyStream) {
+    size_t before = 0, after = 0, total = 0;
+    Stream stream(cudaStreamDefault);
+    cudaGraph_t graph = nullptr;
+    void *memory = nullptr;
+    ASSERT_CUDA(cudaMemGetInfo(&before, &total));
+    ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    EXPECT_CUDA_ERROR(cudaMallocAsync(&memory, 1 << 20, nullptr), cudaErrorStreamCaptureImplicit);
+    EXPECT_CUDA_ERROR(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    ASSERT_CUDA(cudaMemGetInfo(&after, &total));
+    EXPECT_EQ(after, before);
+}
+
 TEST_F(MemoryTest, TheCurrentPoolIsTheOneInUse) {
     cudaMemPool_t own = make_pool(), fallback = nullptr, current = nullptr;
     ASSERT_CUDA(cudaDeviceGetDefaultMemPool(&fallback, 0));

@@ -101,14 +101,22 @@ TEST_F(StreamTest, WhenTheSourceOfAnAsynchronousCopyIsRead) {
     EXPECT_EQ(words.read(), words_of(N, 4));
 }
 
-TEST_F(StreamTest, ACopyToPageableMemoryIsThereAtTheReturn) {
+// An asynchronous copy to pageable memory may be done at the return or not; a synchronous one is.
+TEST_F(StreamTest, WhenACopyToPageableMemoryIsThere) {
     DeviceWords words(N);
     Stream stream;
-    std::vector<uint32_t> host(N);
+    std::vector<uint32_t> host(N), other(N);
     ASSERT_CUDA(launch_slow(words.get(), 1, stream));
     ASSERT_CUDA(launch("fill", words.get(), N, 6, stream));
     ASSERT_CUDA(cudaMemcpyAsync(host.data(), words.get(), words.bytes(), cudaMemcpyDeviceToHost, stream));
+    if (is_lazy()) {
+        EXPECT_EQ(host, words_of(N, 0));
+    }
+    ASSERT_CUDA(cudaStreamSynchronize(stream));
     EXPECT_EQ(host, words_of(N, 6));
+    ASSERT_CUDA(launch("fill", words.get(), N, 7, nullptr));
+    ASSERT_CUDA(cudaMemcpy(other.data(), words.get(), words.bytes(), cudaMemcpyDeviceToHost));
+    EXPECT_EQ(other, words_of(N, 7));
 }
 
 TEST_F(StreamTest, DestroyedStreamsFinishTheirWork) {
@@ -229,6 +237,22 @@ TEST_F(StreamTest, QueriesDoNotWaitAndMakeProgress) {
     while ((state = cudaStreamQuery(stream)) == cudaErrorNotReady)
         std::this_thread::yield();
     EXPECT_CUDA(state);
+    (void)cudaGetLastError();
+}
+
+// The legacy default stream's state is that of the blocking streams too, and to ask for it adds no work.
+TEST_F(StreamTest, QueriesOfTheLegacyStreamEnd) {
+    DeviceWords words(1);
+    PinnedWords host(1, 0);
+    Stream stream(cudaStreamDefault);
+    ASSERT_CUDA(launch_slow(words.get(), 33, stream));
+    ASSERT_CUDA(cudaMemcpyAsync(host.get(), words.get(), 4, cudaMemcpyDeviceToHost, stream));
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    cudaError_t state = cudaErrorNotReady;
+    while ((state = cudaStreamQuery(nullptr)) == cudaErrorNotReady && std::chrono::steady_clock::now() < end)
+        std::this_thread::yield();
+    EXPECT_CUDA(state);
+    EXPECT_EQ(host.get()[0], 33u);
     (void)cudaGetLastError();
 }
 

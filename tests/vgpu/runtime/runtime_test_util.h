@@ -14,8 +14,7 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
-// The stand-in has no export tables, which the real runtime always has.
-inline bool is_virtual() { return dlsym(RTLD_DEFAULT, "cudaGetExportTable") == nullptr; }
+inline bool is_virtual() { return dlsym(RTLD_DEFAULT, "vgpu_is_virtual") != nullptr; }
 
 // Whether operations wait until something waits for them: what a program may not rely on shows then.
 inline bool is_lazy() {
@@ -41,7 +40,7 @@ inline bool is_lazy() {
 //   sum(out, a, b, c, d)    out[0] = a + b + c + d, of 1, 8, 4 and 2 bytes
 //   shared(out)             through dynamic shared memory: out[i] = threads - 1 - i
 //   large(out)              40000 bytes of static shared memory
-//   bounded(out)            at most 128 threads
+//   bounded(out)            out[0] = 9, by every thread, of which a block has at most 128
 //   count(out)              out[0] = counter++; counter begins at 7
 //   wild()                  writes to address 64
 inline const char *const TEST_PTX = R"(
@@ -208,7 +207,7 @@ LOOP:
     ld.param.u64 %rd1, [out];
     mov.u32 %r1, 9;
     cvta.to.global.u64 %rd2, %rd1;
-    st.global.u32 [%rd2], %r1;
+    st.relaxed.gpu.global.u32 [%rd2], %r1;
     ret;
 }
 

@@ -67,11 +67,18 @@ std::chrono::microseconds random_delay(uint64_t stream, uint64_t operation) {
     return std::chrono::microseconds(mix(scheduler().seed ^ mix(stream << 32 ^ operation)) % 2000);
 }
 
+// What the operation ends with, be it thrown: no exception may leave the stream's thread.
+cudaError_t result_of(const Operation &operation) {
+    cudaError_t result = cudaSuccess;
+    cudaError_t thrown = api_without_device([&] { result = operation.run(); });
+    return thrown != cudaSuccess ? thrown : result;
+}
+
 // Runs an operation without the mutex and keeps what it failed with.
 void run_operation(Operation &operation) {
     Device &device = device_at(operation.stream->device);
     if (!operation.run || (device.fault != cudaSuccess && !operation.runs_after_fault)) return;
-    cudaError_t error = operation.run();
+    cudaError_t error = result_of(operation);
     if (error != cudaSuccess) {
         cudaError_t none = cudaSuccess;
         device.fault.compare_exchange_strong(none, error);
@@ -91,6 +98,7 @@ void run_stream(const StreamPtr &stream) {
         if (stream->queue.empty()) break;
         OperationPtr operation = stream->queue.front();
         all.done.wait(lock, [&] {
+            if (all.is_stopping) return false;
             return std::all_of(operation->waits.begin(), operation->waits.end(),
                                [](const OperationPtr &earlier) { return earlier->is_done; });
         });
@@ -112,10 +120,10 @@ void run_stream(const StreamPtr &stream) {
     all.streams.erase(std::remove(all.streams.begin(), all.streams.end(), stream), all.streams.end());
 }
 
-void wait_locked(std::unique_lock<std::mutex> &lock, const OperationPtr &operation) {
-    if (operation == nullptr) return;
-    want(operation);
-    scheduler().done.wait(lock, [&] { return operation->is_done; });
+// Whether what comes in `stream` waits for what is in `other`, by the rules of the legacy default stream.
+bool comes_after(const Stream &stream, const Stream &other) {
+    bool is_ordered = (stream.is_legacy && other.is_blocking()) || (stream.is_blocking() && other.is_legacy);
+    return is_ordered && other.device == stream.device;
 }
 
 // The streams of cudaStreamPerThread, one for each device. They go with their thread; what the last destructors of the
@@ -198,10 +206,7 @@ OperationPtr stream_submit(Stream &stream, OperationPtr operation) {
     operation->stream = &stream;
     std::lock_guard lock(all.mutex);
     for (const StreamPtr &other : all.streams) {
-        bool is_ordered = (stream.is_legacy && other->is_blocking()) || (stream.is_blocking() && other->is_legacy);
-        if (other->device == stream.device && is_ordered && other->last != nullptr && !other->last->is_done) {
-            operation->waits.push_back(other->last);
-        }
+        if (comes_after(stream, *other) && !other->last->is_done) operation->waits.push_back(other->last);
     }
     stream.queue.push_back(operation);
     stream.last = operation;
@@ -224,7 +229,9 @@ OperationPtr stream_submit(Stream &stream, std::function<cudaError_t()> run, std
 
 void operation_wait(const OperationPtr &operation) {
     std::unique_lock lock(scheduler().mutex);
-    wait_locked(lock, operation);
+    if (operation == nullptr) return;
+    want(operation);
+    scheduler().done.wait(lock, [&] { return operation->is_done; });
 }
 
 bool operation_is_done(const OperationPtr &operation) {
@@ -234,36 +241,50 @@ bool operation_is_done(const OperationPtr &operation) {
     return operation->is_done;
 }
 
-// The legacy default stream waits for the blocking ones first, as for any other action in it.
-static OperationPtr last_of(Stream &stream) {
-    if (stream.is_legacy) return stream_submit(stream, std::function<cudaError_t()>());
+// The last operations of the streams for which `is_meant` holds.
+template <typename Predicate> static std::vector<OperationPtr> last_operations(Predicate &&is_meant) {
     std::lock_guard lock(scheduler().mutex);
-    return stream.last;
+    std::vector<OperationPtr> lasts;
+    for (const StreamPtr &stream : scheduler().streams) {
+        if (is_meant(*stream)) lasts.push_back(stream->last);
+    }
+    return lasts;
+}
+
+// What has to be done for the stream to be: the legacy default stream's state is that of the blocking ones too.
+static std::vector<OperationPtr> last_of(const Stream &stream) {
+    return last_operations(
+        [&](const Stream &other) { return &other == &stream || (stream.is_legacy && comes_after(stream, other)); });
+}
+
+static void wait_all(const std::vector<OperationPtr> &operations) {
+    for (const OperationPtr &operation : operations)
+        operation_wait(operation);
 }
 
 void stream_synchronize(Stream &stream) {
-    operation_wait(last_of(stream));
+    wait_all(last_of(stream));
     device_at(stream.device).surface_fault();
 }
 
 bool stream_query(Stream &stream) {
-    if (!operation_is_done(last_of(stream))) return false;
-    device_at(stream.device).surface_fault();
-    return true;
+    bool is_done = true;
+    for (const OperationPtr &last : last_of(stream))
+        is_done = operation_is_done(last) && is_done; // asks all of them: each may begin
+    if (is_done) device_at(stream.device).surface_fault();
+    return is_done;
 }
 
 void device_synchronize(int device) {
-    std::vector<OperationPtr> lasts;
-    {
-        std::lock_guard lock(scheduler().mutex);
-        for (const StreamPtr &stream : scheduler().streams) {
-            if (stream->device == device) lasts.push_back(stream->last);
-        }
-    }
-    for (const OperationPtr &last : lasts)
-        operation_wait(last);
+    wait_all(last_operations([device](const Stream &stream) { return stream.device == device; }));
     device_at(device).surface_fault();
 }
+
+void devices_wait() {
+    wait_all(last_operations([](const Stream &) { return true; }));
+}
+
+bool copies_to_pageable_wait() { return scheduler().schedule == Schedule::eager; }
 
 void streams_stop() {
     Scheduler &all = scheduler();

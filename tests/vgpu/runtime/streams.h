@@ -76,6 +76,11 @@ bool operation_is_done(const OperationPtr &operation); // and lets it begin
 void stream_synchronize(Stream &stream);
 bool stream_query(Stream &stream);
 void device_synchronize(int device);
+// All work on all devices. Throws nothing.
+void devices_wait();
+
+// Whether an asynchronous copy from a device to pageable memory is done when the call returns: CUDA leaves that open.
+bool copies_to_pageable_wait();
 
 // At the process's end: no more operations begin. Waits for those that run now, host functions excepted.
 void streams_stop();

@@ -16,6 +16,7 @@ cudaError_t run(const Empty &) { return cudaSuccess; }
 cudaError_t run(const Launch &launch) { return launch_run(launch); }
 
 cudaError_t run(const Copy &copy) {
+    if (!copy_is_in_memory(copy)) return cudaErrorIllegalAddress;
     if (copy.staged != nullptr) {
         memory_copy(copy.to, reinterpret_cast<uint64_t>(copy.staged->data()), copy.width);
         return cudaSuccess;
@@ -30,6 +31,7 @@ cudaError_t run(const Copy &copy) {
 }
 
 cudaError_t run(const Fill &fill) {
+    if (!fill_is_in_memory(fill)) return cudaErrorIllegalAddress;
     // A row of elements, where one byte alone does not say it.
     std::vector<uint8_t> row(fill.element_bytes > 1 ? fill.width * fill.element_bytes : 0);
     for (size_t i = 0; i < row.size(); i += fill.element_bytes)
@@ -66,10 +68,11 @@ cudaError_t work_run(const Work &work) {
     return std::visit([](const auto &kind) { return run(kind); }, work);
 }
 
-OperationPtr submit(Stream &stream, Work work) {
+OperationPtr submit(Stream &stream, Work work, std::vector<OperationPtr> waits) {
     if (capture_submit(stream, work)) return nullptr;
     auto operation = std::make_shared<Operation>();
     operation->is_host_function = std::holds_alternative<HostCall>(work);
+    operation->waits = std::move(waits);
     operation->run = [held = std::move(work)] { return work_run(held); };
     return stream_submit(stream, std::move(operation));
 }

@@ -20,8 +20,9 @@ struct Empty {};
 struct Copy {
     uint64_t to = 0, from = 0;
     size_t width = 0, height = 1, depth = 1;
-    size_t to_pitch = 0, from_pitch = 0;          // from row to row
-    size_t to_slice = 0, from_slice = 0;          // from slice to slice
+    size_t to_pitch = 0, from_pitch = 0; // from row to row
+    size_t to_slice = 0, from_slice = 0; // from slice to slice
+    bool to_pageable = false, from_pageable = false;
     std::shared_ptr<std::vector<uint8_t>> staged; // not null: the bytes, taken at the call
     cudaMemcpy3DParms parameters{};               // as the graph's functions give them back
 };
@@ -52,8 +53,9 @@ using Work = std::variant<Empty, Launch, Copy, Fill, HostCall, Free, ChildGraph>
 // Does it now, in the calling thread.
 cudaError_t work_run(const Work &work);
 
-// Puts it at the end of the stream, or into the graph that the stream is captured into; then the result is null.
-OperationPtr submit(Stream &stream, Work work);
+// Puts it at the end of the stream, where it also waits for `waits`, or into the graph that the stream is captured
+// into; then the result is null.
+OperationPtr submit(Stream &stream, Work work, std::vector<OperationPtr> waits = {});
 
 } // namespace vgpu
 

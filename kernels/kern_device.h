@@ -2,8 +2,8 @@
 //
 // Ownership: kern_device_open()/kern_device_close(). Errors: STATUS_DEVICE, STATUS_USAGE, STATUS_SYSTEM; after a
 // failure the device is to be closed all the same. Thread safety: none.
-#ifndef SHOAL_KERNELS_DEVICE_H
-#define SHOAL_KERNELS_DEVICE_H
+#ifndef SHOAL_KERNELS_KERN_DEVICE_H
+#define SHOAL_KERNELS_KERN_DEVICE_H
 
 #include "kernels/kern.h"
 

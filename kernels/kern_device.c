@@ -1,4 +1,4 @@
-#include "kernels/device.h"
+#include "kernels/kern_device.h"
 
 #include <stdio.h>
 #include <string.h>

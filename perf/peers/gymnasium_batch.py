@@ -1,6 +1,6 @@
 """Gymnasium's NumPy-vectorised CartPole on one core, beside Shoal's batch, round after round.
 
-Usage: peers.py PERF_BATCH_PROGRAM. Prints the lines of perf/perf.h: case, min, median, unit, repeats.
+usage: gymnasium_batch.py PERF_BATCH_PROGRAM. Prints the lines of perf/perf.h: case, min, median, unit, repeats.
 """
 
 import os

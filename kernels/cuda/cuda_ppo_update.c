@@ -1,0 +1,150 @@
+// One PPO update on the GPU. Everything is put into the stream at once: the rollout in slices, then each epoch's order
+// of samples and its minibatches, as graphs that are the same in every update. What the kernels find (a NaN, the target
+// KL) is in the device's report, and then those that follow do nothing; the host waits once, at the end.
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+#include "kernels/cuda/cuda_ppo.h"
+
+// ---- the graph -----------------------------------------------------------------------------------------------------
+
+static Status launch_minibatch(const CudaPpo *ppo) {
+    const CudaBackend *backend = ppo->backend;
+    const CudaPpoArgs *args = &ppo->args;
+    for (int32_t first = 0; first < args->chunks; first += args->round_chunks) {
+        CUDA_TRY(backend, cuda_launch_ppo_gradient(args, first, ppo->learn_blocks, backend->stream));
+        CUDA_TRY(backend, cuda_launch_ppo_fold(args, first, backend->stream));
+    }
+    CUDA_TRY(backend, cuda_launch_ppo_descend(args, backend->stream));
+    return STATUS_OK;
+}
+
+Status cuda_ppo_capture(CudaPpo *ppo) {
+    const CudaBackend *backend = ppo->backend;
+    cudaGraph_t graph = NULL;
+    CUDA_TRY(backend, cudaStreamBeginCapture(backend->stream, cudaStreamCaptureModeThreadLocal));
+    Status status = STATUS_OK;
+    for (int32_t m = 0; m < ppo->graph_minibatches && status == STATUS_OK; m++)
+        status = launch_minibatch(ppo);
+    // Whatever happened, the stream has to leave its capture.
+    cudaError_t error = cudaStreamEndCapture(backend->stream, &graph);
+    if (status != STATUS_OK) {
+        if (graph != NULL) (void)cudaGraphDestroy(graph);
+        return status;
+    }
+    CUDA_TRY(backend, error);
+    error = cudaGraphInstantiate(&ppo->graph, graph, 0);
+    (void)cudaGraphDestroy(graph);
+    CUDA_TRY(backend, error);
+    return STATUS_OK;
+}
+
+// ---- what goes to the device ---------------------------------------------------------------------------------------
+
+static Status send(CudaPpo *ppo, const KernPpoStep *step) {
+    const CudaBackend *backend = ppo->backend;
+    CudaPpoMail *mail = ppo->mail;
+    KernPpoState statistics = {0};
+    cuda_ppo_read_moments(ppo, &statistics);
+    mail->step.step = *step;
+    mail->step.adam_steps = ppo->adam_steps;
+    mail->step.reward_scale = ppo_reward_scale(ppo->return_moments);
+    backend->host.ppo_normalizer(&ppo->spec, &statistics, &mail->step.normalizer);
+    mail->begin = (CudaPpoReport){.infinite = CUDA_INFINITE_NONE, .infinite_param = UINT32_MAX};
+    CUDA_TRY(backend,
+             cudaMemcpyAsync(ppo->d_step, &mail->step, sizeof mail->step, cudaMemcpyHostToDevice, backend->stream));
+    CUDA_TRY(backend, cudaMemcpyAsync(ppo->args.report, &mail->begin, sizeof mail->begin, cudaMemcpyHostToDevice,
+                                      backend->stream));
+    return STATUS_OK;
+}
+
+static Status roll_out(const CudaPpo *ppo) {
+    const CudaBackend *backend = ppo->backend;
+    const CudaPpoArgs *args = &ppo->args;
+    CUDA_TRACE_SCOPE(backend, SIMULATION, "ppo rollout");
+    for (int32_t begin = 0; begin < args->steps;) {
+        int32_t left = args->steps - begin, end = begin + (left < ppo->slice_steps ? left : ppo->slice_steps);
+        CUDA_TRY(backend, cuda_launch_ppo_rollout(ppo->sim, args, begin, end, ppo->rollout_blocks, backend->stream));
+        begin = end;
+    }
+    CUDA_TRY(backend, cuda_launch_ppo_advantages(args, backend->stream));
+    return STATUS_OK;
+}
+
+static Status learn(const CudaPpo *ppo, int32_t epochs) {
+    const CudaBackend *backend = ppo->backend;
+    CUDA_TRACE_SCOPE(backend, LEARNING, "ppo learn");
+    for (int32_t epoch = 0; epoch < epochs; epoch++) {
+        CUDA_TRY(backend, cuda_launch_ppo_order(&ppo->args, backend->stream));
+        for (int32_t m = 0; m < ppo->args.minibatches; m += ppo->graph_minibatches)
+            CUDA_TRY(backend, cudaGraphLaunch(ppo->graph, backend->stream));
+    }
+    return STATUS_OK;
+}
+
+// ---- what comes back -----------------------------------------------------------------------------------------------
+
+static Status fail_gradient(const CudaPpo *ppo, uint32_t update) {
+    const CudaPpoReport *r = &ppo->mail->report;
+    const char *what = "the loss's part", *name = NULL;
+    PpoTensor tensor = {0};
+    if (r->end == CUDA_PPO_INFINITE_GRADIENT) {
+        what = "the gradient of";
+        for (int index = 0; ppo->backend->host.ppo_tensor(&ppo->spec.policy, index, &tensor); index++) {
+            if (r->infinite_param < (uint32_t)(tensor.offset + tensor.count)) break;
+        }
+        name = tensor.name;
+    } else {
+        name = ppo_infinite_loss(r->losses);
+    }
+    return cuda_fail(ppo->backend, STATUS_NUMERIC, "%s: update %u, epoch %d, minibatch %d: %s %s is NaN or infinite",
+                     ppo->spec.sim.spec->name, update, r->epoch, r->minibatch, what, name);
+}
+
+static Status check_finite(const CudaPpo *ppo, uint32_t update) {
+    const CudaPpoReport *r = &ppo->mail->report;
+    const SimSpec *sim = ppo->spec.sim.spec;
+    if (r->infinite != CUDA_INFINITE_NONE) {
+        return cuda_fail(ppo->backend, STATUS_NUMERIC, "%s: update %u, env %lld, step %lld: %s is NaN or infinite",
+                         sim->name, update, (long long)(r->infinite >> 8 & UINT32_MAX), (long long)(r->infinite >> 40),
+                         cuda_field_name(sim, (int)(r->infinite & 255)));
+    }
+    if (r->end == CUDA_PPO_INFINITE_GRADIENT || r->end == CUDA_PPO_INFINITE_LOSS) return fail_gradient(ppo, update);
+    return STATUS_OK;
+}
+
+static void take_report(CudaPpo *ppo, KernPpoReport *report) {
+    const CudaPpoReport *r = &ppo->mail->report;
+    double samples = (double)ppo->args.envs * (double)ppo->args.steps;
+    *report = (KernPpoReport){
+        .policy_loss = r->losses.policy / samples,
+        .value_loss = r->losses.value / samples,
+        .entropy = r->losses.entropy / samples,
+        .kl = r->losses.kl / samples,
+        .clip_fraction = r->losses.clipped / samples,
+        .explained_variance = ppo_explained_variance(r->outcome),
+        .grad_norm = r->grad_norm,
+        .epochs = r->epoch,
+        .episodes = r->outcome.episodes,
+        .episode_steps = r->outcome.episode_steps,
+        .episode_return = r->outcome.episode_return,
+    };
+    for (int k = 0; k < ppo->spec.sim.spec->obs; k++)
+        ppo->obs_moments[k] = ppo_moments_fold(ppo->obs_moments[k], r->obs[k]);
+    ppo->return_moments = ppo_moments_fold(ppo->return_moments, r->outcome.discounted);
+    ppo->adam_steps += r->adam_steps;
+}
+
+Status cuda_ppo_update(KernPpo *base, const KernPpoStep *step, KernPpoReport *report) {
+    CudaPpo *ppo = (CudaPpo *)base;
+    const CudaBackend *backend = ppo->backend;
+    memset(report, 0, sizeof *report);
+    TRY(cuda_enter(backend));
+    TRY(send(ppo, step));
+    TRY(roll_out(ppo));
+    TRY(learn(ppo, step->epochs));
+    TRY(cuda_download(backend, &ppo->mail->report, ppo->args.report, sizeof ppo->mail->report));
+    TRY(check_finite(ppo, step->update));
+    take_report(ppo, report);
+    return STATUS_OK;
+}

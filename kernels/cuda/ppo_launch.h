@@ -1,0 +1,145 @@
+// PPO's kernels as the host files of the CUDA backend call them: arguments, and one function per launch. Each returns a
+// cudaError_t as an int, and the work is done in stream order. Pointers are device memory.
+//
+// Everything of an update stays on the device: what changes from update to update is in CudaPpoStep, which the host
+// sends at the beginning; where the update stands, whether it was ended and what became of it is in CudaPpoReport,
+// which the host fetches at the end. So the arguments of every launch are the same in each update.
+#ifndef SHOAL_KERNELS_CUDA_PPO_LAUNCH_H
+#define SHOAL_KERNELS_CUDA_PPO_LAUNCH_H
+
+#include "kernels/cuda/launch.h"
+#include "kernels/ppo_kern.h"
+#include "kernels/ppo_math.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    CUDA_PPO_ROLLOUT_THREADS = 128, // of a block, at most
+    CUDA_PPO_LEARN_THREADS = 256,   // of a block, at most
+    CUDA_PPO_THREADS_PER_ROW = 4,   // of the samples or envs that a block has at a time
+    CUDA_PPO_ROW_PITCH = POLICY_OUTPUTS_MAX + 1,
+    CUDA_PPO_FOLD_SHARDS = 64, // that one launch folds into one
+};
+
+typedef struct CudaPpoStep {
+    KernPpoStep step;
+    int64_t adam_steps; // before the update
+    float reward_scale;
+    KernNormalizer normalizer;
+} CudaPpoStep;
+
+// Why learning came to its end before the last epoch. Kernels that are launched nevertheless do nothing.
+enum CudaPpoEnd {
+    CUDA_PPO_GOES_ON,
+    CUDA_PPO_TARGET_KL,
+    CUDA_PPO_INFINITE_ROLLOUT,
+    CUDA_PPO_INFINITE_GRADIENT, // of `infinite_param`
+    CUDA_PPO_INFINITE_LOSS,     // in `losses`
+};
+
+typedef struct CudaPpoReport {
+    uint64_t infinite;        // an infinite-report of the rollout
+    uint32_t infinite_param;  // the first parameter whose gradient is NaN or infinite; UINT32_MAX: none
+    int32_t end;              // enum CudaPpoEnd
+    int32_t epoch, minibatch; // in work
+    int32_t stepped;          // whether the minibatch goes to Adam
+    int64_t adam_steps;       // made in this update
+    double grad_norm;         // of the last minibatch
+    PpoLosses losses;         // of the last whole epoch; or up to the minibatch where learning failed
+    PpoAdamStep adam;
+    PpoOutcome outcome;
+    PpoMoments obs[POLICY_OBS_MAX];
+} CudaPpoReport;
+
+// Where a block keeps the activations of its rows (samples or envs): floats from the beginning of its scratch memory,
+// [unit][pitch]. Learning keeps more: `delta`, the loss by a layer's sums, in the place of its activations where that
+// can be, and a few lines for each row.
+typedef struct CudaPpoScratch {
+    int32_t threads, rows, pitch;
+    int32_t floats; // of a block
+    int32_t input;
+    int32_t output[PPO_LAYERS_MAX];
+    int32_t delta[PPO_LAYERS_MAX];
+    int32_t prob, log_prob; // [row][CUDA_PPO_ROW_PITCH] of the actions
+    int32_t losses;         // [5][pitch] in the order of PpoLosses
+    int32_t log_std;        // [action][pitch] the loss by log_std
+    bool is_shared;         // in shared memory; or in `scratch`, [block][floats]
+} CudaPpoScratch;
+
+// A sample's place is step * envs + env.
+typedef struct CudaPpoArgs {
+    CudaBatchArgs batch;
+    PolicyShape actor;
+    PpoNetwork network;
+    CudaPpoScratch rollout, learn;
+    int32_t envs, steps, shards, minibatches;
+    int32_t part;         // samples of a shard in a minibatch
+    int32_t chunks;       // of PPO_CHUNK samples, in a part
+    int32_t round_chunks; // of those, how many have their partial sums in memory at a time
+    int32_t params_count, log_std, actions;
+    int32_t action_words; // of a sample
+    float gamma, lambda, per_sample;
+    bool normalize_reward;
+    uint64_t seed;
+
+    const CudaPpoStep *step;
+    CudaPpoReport *report;
+    float *params, *first, *second; // [params]
+    float *discounted;              // [env] of the episode under way
+    // The rollout.
+    float *obs;                                                          // [place][obs] as the simulator gives it
+    uint32_t *action;                                                    // [place][action_words]
+    float *log_prob, *value, *advantage, *target, *reward, *final_value; // [place]
+    int32_t *ended;                                                      // [place]
+    float *last_value;                                                   // [env]
+    PpoOutcome *outcomes;                                                // [env], then [shard]
+    PpoMoments *obs_moments;                                             // [obs][env], then [obs][shard]
+    // Learning.
+    uint32_t *order;               // [shard][sample] places
+    PpoMoments *advantage_moments; // [minibatch][shard][chunk]
+    PpoAdvantageScale *advantages; // [minibatch]
+    PpoLosses *chunk_losses;       // [shard][chunk]
+    PpoLosses *losses;             // [shard]
+    float *partial;                // [shard][round_chunks][params]
+    float *sums;                   // [shard][params]
+    double *squares;               // [tile]
+    float *scratch;                // or NULL
+} CudaPpoArgs;
+
+// ---- the rollout (ppo_rollout.cu) ----------------------------------------------------------------------------------
+
+// How many blocks of a rollout, or of learning, one SM takes; also allows the kernel that much shared memory.
+int cuda_ppo_rollout_occupancy(int sim, const CudaPpoScratch *scratch, int *blocks);
+int cuda_ppo_learn_occupancy(const CudaPpoScratch *scratch, int *blocks);
+
+// Begins the first episodes.
+int cuda_launch_ppo_reset(int sim, const CudaPpoArgs *args, struct CUstream_st *stream);
+// Steps [begin, end) of every env.
+int cuda_launch_ppo_rollout(int sim, const CudaPpoArgs *args, int32_t begin, int32_t end, int blocks,
+                            struct CUstream_st *stream);
+
+// ---- what follows the rollout, and envs on their way in and out (ppo_envs.cu) --------------------------------------
+
+// Advantages; and the outcome of the rollout, into the report.
+int cuda_launch_ppo_advantages(const CudaPpoArgs *args, struct CUstream_st *stream);
+// Between the env's words as in KernPpoState, [env][words], and the batch.
+int cuda_launch_ppo_move_envs(const CudaPpoArgs *args, uint32_t *words, int32_t out, struct CUstream_st *stream);
+
+// ---- learning (ppo_learn.cu, ppo_descend.cu) -----------------------------------------------------------------------
+
+// The order of an epoch's samples, and the scale of each minibatch's advantages.
+int cuda_launch_ppo_order(const CudaPpoArgs *args, struct CUstream_st *stream);
+// The gradients of one round: chunks from `first` of every shard.
+int cuda_launch_ppo_gradient(const CudaPpoArgs *args, int32_t first, int blocks, struct CUstream_st *stream);
+// Adds a round to the shards' sums; after the last, folds them into the first.
+int cuda_launch_ppo_fold(const CudaPpoArgs *args, int32_t first, struct CUstream_st *stream);
+// The norm, what is not finite, the losses, and Adam; on to the next minibatch.
+int cuda_launch_ppo_descend(const CudaPpoArgs *args, struct CUstream_st *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

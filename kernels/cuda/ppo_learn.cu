@@ -1,0 +1,227 @@
+// PPO's learning on the GPU, up to the gradients of chunks of samples: the order of an epoch's samples, the scale of
+// each minibatch's advantages, and the networks forwards and backwards. The semantics are those of
+// kernels/cpu/ppo_update.c and kernels/cpu/ppo_learn.c.
+#include "kernels/cuda/fold16.cuh"
+#include "kernels/cuda/ppo_net.cuh"
+#include "kernels/ppo_random.h"
+
+enum { ORDER_THREADS = PPO_CHUNK };
+
+DEVICE_FN int32_t chunk_samples(const CudaPpoArgs &a, int32_t chunk) {
+    int32_t left = a.part - chunk * PPO_CHUNK;
+    return left < PPO_CHUNK ? left : PPO_CHUNK;
+}
+
+// ---- the order of an epoch -----------------------------------------------------------------------------------------
+
+// One block a chunk of a shard's part of a minibatch: where its samples are, and the moments of their advantages.
+static __global__ void __launch_bounds__(ORDER_THREADS) ppo_order(const __grid_constant__ CudaPpoArgs a) {
+    __shared__ float advantage[PPO_CHUNK];
+    if (a.report->end != CUDA_PPO_GOES_ON) return;
+    int thread = (int)threadIdx.x;
+    int32_t chunk = (int32_t)(blockIdx.x % (unsigned)a.chunks), other = (int32_t)(blockIdx.x / (unsigned)a.chunks);
+    int32_t shard = other % a.shards, minibatch = other / a.shards, samples = a.part * a.minibatches;
+    int32_t count = chunk_samples(a, chunk), number = minibatch * a.part + chunk * PPO_CHUNK + thread;
+    if (thread < count) {
+        PpoPermutation p =
+            ppo_permutation(a.seed, a.step->step.update, (uint32_t)a.report->epoch, (uint32_t)shard, (uint32_t)samples);
+        uint32_t sample = ppo_permutation_at(&p, (uint32_t)number), steps = (uint32_t)a.steps;
+        uint32_t env = (uint32_t)(shard * (a.envs / a.shards)) + sample / steps;
+        uint32_t place = sample % steps * (uint32_t)a.envs + env;
+        a.order[(int64_t)shard * samples + number] = place;
+        advantage[thread] = a.advantage[place];
+    }
+    __syncthreads();
+    if (thread >= 16) return;
+    double sum = 0.0, square = 0.0;
+    for (int i = thread; i < count; i += 16)
+        sum = sum + (double)advantage[i];
+    double mean = __shfl_sync(0xffffu, fold_lanes16(sum, 0xffffu) / (double)count, 0, 16);
+    for (int i = thread; i < count; i += 16) {
+        double apart = (double)advantage[i] - mean;
+        square = square + apart * apart;
+    }
+    square = fold_lanes16(square, 0xffffu);
+    PpoMoments moments = {(double)count, mean, square};
+    if (thread == 0) a.advantage_moments[((int64_t)minibatch * a.shards + shard) * a.chunks + chunk] = moments;
+}
+
+// One block a minibatch: chunks are folded in each shard, then shards, in order.
+static __global__ void __launch_bounds__(ORDER_THREADS) ppo_advantage_scales(const __grid_constant__ CudaPpoArgs a) {
+    __shared__ PpoMoments of_shard[ORDER_THREADS];
+    if (a.report->end != CUDA_PPO_GOES_ON) return;
+    int thread = (int)threadIdx.x;
+    const PpoMoments *from = a.advantage_moments + (int64_t)blockIdx.x * a.shards * a.chunks;
+    PpoMoments all = {};
+    for (int32_t first = 0; first < a.shards; first += ORDER_THREADS) {
+        int32_t count = a.shards - first < ORDER_THREADS ? a.shards - first : ORDER_THREADS;
+        PpoMoments sum = {};
+        for (int32_t chunk = 0; thread < count && chunk < a.chunks; chunk++)
+            sum = ppo_moments_fold(sum, from[(int64_t)(first + thread) * a.chunks + chunk]);
+        of_shard[thread] = sum;
+        __syncthreads();
+        for (int32_t shard = 0; thread == 0 && shard < count; shard++)
+            all = ppo_moments_fold(all, of_shard[shard]);
+        __syncthreads();
+    }
+    if (thread == 0) a.advantages[blockIdx.x] = ppo_advantage_scale(all, a.step->step.normalize_advantage);
+}
+
+int cuda_launch_ppo_order(const CudaPpoArgs *args, cudaStream_t stream) {
+    unsigned parts = (unsigned)args->minibatches * (unsigned)args->shards;
+    ppo_order<<<parts *(unsigned)args->chunks, ORDER_THREADS, 0, stream>>>(*args);
+    cudaError_t error = cudaGetLastError();
+    if (error != cudaSuccess) return error;
+    ppo_advantage_scales<<<(unsigned)args->minibatches, ORDER_THREADS, 0, stream>>>(*args);
+    return cudaGetLastError();
+}
+
+// ---- losses and their gradients by the heads' outputs --------------------------------------------------------------
+
+// A row's losses go to their lines of the scratch memory.
+typedef enum LossLine { LOSS_POLICY, LOSS_VALUE, LOSS_ENTROPY, LOSS_KL, LOSS_CLIPPED, LOSS_LINES } LossLine;
+
+DEVICE_FN float *row_of(const PpoBlock &b, int place, int row) { return b.memory + place + row * CUDA_PPO_ROW_PITCH; }
+
+// prob, log_prob: the row's, which it fills in where actions are discrete.
+DEVICE_FN PpoLikelihood row_likelihood(const CudaPpoArgs &a, const PpoBlock &b, const float *y, const uint32_t *action,
+                                       float *prob, float *log_prob) {
+    PpoLikelihood now = {0.0f, 0.0f};
+    for (int k = 0; k < a.actions; k++) {
+        float output = y[k * b.scratch.pitch];
+        if (a.actor.discrete) {
+            prob[k] = output; // the logits, for now
+        } else {
+            now = ppo_gaussian_add(now, output, a.params[a.log_std + k], __uint_as_float(action[k]));
+        }
+    }
+    if (a.actor.discrete) {
+        now.entropy = ppo_categorical(prob, a.actions, prob, log_prob);
+        now.log_prob = log_prob[(int32_t)action[0]];
+    }
+    return now;
+}
+
+// The gradient by a row's logits or means, and by log_std.
+DEVICE_FN void policy_row(const CudaPpoArgs &a, const PpoBlock &b, int row, uint32_t place,
+                          PpoAdvantageScale advantages) {
+    const KernPpoStep &step = a.step->step;
+    const uint32_t *action = a.action + (int64_t)place * a.action_words;
+    const float *y = ppo_head(b, a.network.actor_head, row);
+    float *delta = b.memory + b.scratch.delta[a.network.actor_head] + row;
+    float *prob = row_of(b, b.scratch.prob, row), *log_prob = row_of(b, b.scratch.log_prob, row);
+    float *lines = b.memory + b.scratch.losses + row, *log_std = b.memory + b.scratch.log_std + row;
+    float advantage = (a.advantage[place] - advantages.mean) * advantages.scale;
+    float by_entropy = -step.entropy_weight * a.per_sample;
+    PpoLikelihood now = row_likelihood(a, b, y, action, prob, log_prob);
+    PpoPolicyLoss loss = ppo_policy_loss(now.log_prob, a.log_prob[place], advantage, step.clip);
+    float by_log_prob = loss.gradient * a.per_sample;
+    for (int k = 0; k < a.actions; k++) {
+        int at = k * b.scratch.pitch;
+        if (a.actor.discrete) {
+            delta[at] =
+                ppo_categorical_gradient(prob, log_prob, now.entropy, (int32_t)action[0], k, by_log_prob, by_entropy);
+        } else {
+            PpoGaussianGradient g = ppo_gaussian_gradient(y[at], a.params[a.log_std + k], __uint_as_float(action[k]),
+                                                          by_log_prob, by_entropy);
+            delta[at] = g.mean;
+            log_std[at] = g.log_std;
+        }
+    }
+    lines[LOSS_POLICY * b.scratch.pitch] = loss.loss;
+    lines[LOSS_ENTROPY * b.scratch.pitch] = now.entropy;
+    lines[LOSS_KL * b.scratch.pitch] = loss.kl;
+    lines[LOSS_CLIPPED * b.scratch.pitch] = (float)loss.clipped;
+}
+
+DEVICE_FN void value_row(const CudaPpoArgs &a, const PpoBlock &b, int row, uint32_t place) {
+    const KernPpoStep &step = a.step->step;
+    PpoValueLoss loss =
+        ppo_value_loss(ppo_value(a, b, row), a.value[place], a.target[place], step.clip, step.clip_value);
+    b.memory[b.scratch.delta[a.network.critic_head] + row] = loss.gradient * (step.value_weight * a.per_sample);
+    b.memory[b.scratch.losses + LOSS_VALUE * b.scratch.pitch + row] = loss.loss;
+}
+
+// ---- the gradient of a chunk ---------------------------------------------------------------------------------------
+
+DEVICE_FN void gather_inputs(const CudaPpoArgs &a, const PpoBlock &b, const uint32_t *places) {
+    int obs = a.network.layer[0].in;
+    float *input = b.memory + b.scratch.input;
+    for (int e = (int)threadIdx.x; e < b.rows * obs; e += (int)blockDim.x) {
+        int row = e / obs, k = e % obs;
+        input[k * b.scratch.pitch + row] = policy_normalize(a.obs[(int64_t)places[row] * obs + k],
+                                                            a.step->normalizer.mean[k], a.step->normalizer.scale[k]);
+    }
+}
+
+// Sums over a chunk's rows, each made by one thread in their order: of the losses by the first ones, of the loss by
+// log_std by those of the second warp.
+typedef struct ChunkSums {
+    double loss;
+    float log_std;
+} ChunkSums;
+
+DEVICE_FN void add_rows(const CudaPpoArgs &a, const PpoBlock &b, ChunkSums &sums) {
+    int thread = (int)threadIdx.x, pitch = b.scratch.pitch, action = thread - 32;
+    if (thread < LOSS_LINES) {
+        const float *line = b.memory + b.scratch.losses + thread * pitch;
+        for (int r = 0; r < b.rows; r++)
+            sums.loss = sums.loss + (double)line[r];
+    } else if (action >= 0 && action < a.actions && !a.actor.discrete) {
+        const float *line = b.memory + b.scratch.log_std + action * pitch;
+        for (int r = 0; r < b.rows; r++)
+            sums.log_std = sums.log_std + line[r];
+    }
+}
+
+// One chunk: its gradient is one sum over its samples in their order, from 0.
+DEVICE_FN void chunk_gradient(const CudaPpoArgs &a, PpoBlock &b, int32_t shard, int32_t chunk, float *gradient) {
+    int thread = (int)threadIdx.x;
+    int32_t minibatch = a.report->minibatch, count = chunk_samples(a, chunk);
+    const uint32_t *places =
+        a.order + ((int64_t)shard * a.minibatches + minibatch) * a.part + (int64_t)chunk * PPO_CHUNK;
+    PpoAdvantageScale advantages = a.advantages[minibatch];
+    ChunkSums sums = {};
+    for (int32_t first = 0; first < count; first += b.scratch.rows, places += b.scratch.rows) {
+        b.rows = count - first < b.scratch.rows ? count - first : b.scratch.rows;
+        gather_inputs(a, b, places);
+        ppo_forward(a, b);
+        if (thread < b.rows) {
+            policy_row(a, b, thread, places[thread], advantages);
+            value_row(a, b, thread, places[thread]);
+        }
+        __syncthreads();
+        add_rows(a, b, sums);
+        ppo_backward(a, b, gradient, first > 0);
+        __syncthreads();
+    }
+    if (thread < LOSS_LINES) {
+        ((double *)&a.chunk_losses[(int64_t)shard * a.chunks + chunk])[thread] = sums.loss;
+    } else if (thread >= 32 && thread - 32 < a.actions && !a.actor.discrete) {
+        gradient[a.log_std + thread - 32] = sums.log_std;
+    }
+}
+
+static __global__ void __launch_bounds__(CUDA_PPO_LEARN_THREADS, 2)
+    ppo_gradient(const __grid_constant__ CudaPpoArgs a, int32_t first, int32_t chunks) {
+    __shared__ GemmShared gemm_shared;
+    if (a.report->end != CUDA_PPO_GOES_ON) return;
+    PpoBlock b = {a.learn, gemm_shared, ppo_scratch(a, a.learn), 0};
+    for (int64_t job = blockIdx.x; job < (int64_t)a.shards * chunks; job += gridDim.x) {
+        int32_t shard = (int32_t)(job / chunks), chunk = (int32_t)(job % chunks);
+        float *gradient = a.partial + ((int64_t)shard * a.round_chunks + chunk) * a.params_count;
+        chunk_gradient(a, b, shard, first + chunk, gradient);
+    }
+}
+
+int cuda_ppo_learn_occupancy(const CudaPpoScratch *scratch, int *blocks) {
+    return ppo_occupancy((const void *)ppo_gradient, scratch, blocks);
+}
+
+int cuda_launch_ppo_gradient(const CudaPpoArgs *args, int32_t first, int blocks, cudaStream_t stream) {
+    const CudaPpoScratch *scratch = &args->learn;
+    int32_t chunks = args->chunks - first < args->round_chunks ? args->chunks - first : args->round_chunks;
+    ppo_gradient<<<(unsigned)blocks, (unsigned)scratch->threads, ppo_shared_bytes(scratch), stream>>>(*args, first,
+                                                                                                      chunks);
+    return cudaGetLastError();
+}

@@ -1,0 +1,162 @@
+// PPO's actor and critic by one block, forwards and backwards for up to scratch.rows rows (samples or envs), in the
+// order of arithmetic that kernels/policy.h and design rule 4 define. Weights keep the order of the parameter vector;
+// activations are [unit][pitch], a unit's rows side by side.
+#ifndef SHOAL_KERNELS_CUDA_PPO_NET_CUH
+#define SHOAL_KERNELS_CUDA_PPO_NET_CUH
+
+#include "kernels/cuda/fold16.cuh"
+#include "kernels/cuda/gemm.cuh"
+#include "kernels/cuda/ppo_launch.h"
+
+// A block on its way through the layers.
+typedef struct PpoBlock {
+    const CudaPpoScratch &scratch;
+    GemmShared &gemm;
+    float *memory; // [scratch.floats]
+    int rows;      // in work
+} PpoBlock;
+
+extern __shared__ float4 ppo_shared_memory[];
+
+// The block's scratch memory. All of it holds numbers, since tiles of it are read as a whole.
+DEVICE_FN float *ppo_scratch(const CudaPpoArgs &a, const CudaPpoScratch &scratch) {
+    if (!scratch.is_shared) return a.scratch + (int64_t)blockIdx.x * scratch.floats;
+    float *memory = (float *)ppo_shared_memory;
+    for (int i = (int)threadIdx.x; i < scratch.floats; i += (int)blockDim.x)
+        memory[i] = 0.0f;
+    __syncthreads();
+    return memory;
+}
+
+// The dynamic shared memory of its kernel.
+static inline size_t ppo_shared_bytes(const CudaPpoScratch *scratch) {
+    return scratch->is_shared ? (size_t)scratch->floats * sizeof(float) : 0;
+}
+
+// How many such blocks one SM takes; also allows the kernel that much shared memory.
+static inline cudaError_t ppo_occupancy(const void *kernel, const CudaPpoScratch *scratch, int *blocks) {
+    size_t bytes = ppo_shared_bytes(scratch);
+    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (error != cudaSuccess) return error;
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, scratch->threads, bytes);
+}
+
+DEVICE_FN float *ppo_input(const PpoBlock &b, const PpoNode &layer) {
+    return b.memory + (layer.from < 0 ? b.scratch.input : b.scratch.output[layer.from]);
+}
+
+// ---- forwards ------------------------------------------------------------------------------------------------------
+
+// 16 lanes are the 16 partial sums of one output of one row.
+DEVICE_FN void ppo_forward_narrow(const PpoBlock &b, const PpoNode &layer, const float *w, const float *x, float *y,
+                                  PolicyActivation activation) {
+    int lane = (int)threadIdx.x % 32, k = lane % 16, pitch = b.scratch.pitch, sums = layer.out * b.rows;
+    for (int first = (int)threadIdx.x / 32 * 2; first < sums; first += (int)blockDim.x / 16) {
+        int sum = first + lane / 16, row = sum % b.rows, o = sum / b.rows;
+        float partial = 0.0f;
+        for (int i = k; i < layer.in && sum < sums; i += 16)
+            partial = sim_fmaf(w[i * layer.out + o], x[i * pitch + row], partial);
+        float total = fold_lanes16(partial, 0xffffffffu);
+        if (k != 0 || sum >= sums) continue;
+        total = total + w[layer.in * layer.out + o];
+        y[o * pitch + row] = layer.kind == POLICY_HEAD ? total : policy_activate(total, activation);
+    }
+}
+
+// From the input's rows to the outputs of every layer; all threads, and all is there when it returns.
+DEVICE_FN void ppo_forward(const CudaPpoArgs &a, const PpoBlock &b) {
+    __syncthreads();
+    for (int i = 0; i < a.network.layers; i++) {
+        const PpoNode &layer = a.network.layer[i];
+        const float *w = a.params + layer.params, *x = ppo_input(b, layer);
+        float *y = b.memory + b.scratch.output[i];
+        if (layer.out < POLICY_NARROW) {
+            ppo_forward_narrow(b, layer, w, x, y, a.actor.activation);
+        } else {
+            Gemm g = {};
+            g.rows = layer.out, g.cols = b.rows, g.depth = layer.in;
+            g.a = {w, 1, layer.out};
+            g.b = {x, 1, b.scratch.pitch};
+            g.c = y, g.c_pitch = b.scratch.pitch, g.is_aligned = true;
+            g.bias = w + layer.in * layer.out;
+            g.finish = layer.kind == POLICY_HEAD ? GEMM_AS_IS : GEMM_ACTIVATE;
+            g.activation = a.actor.activation;
+            gemm(g, b.gemm);
+        }
+        __syncthreads();
+    }
+}
+
+// Row r's outputs of a head are scratch.pitch apart.
+DEVICE_FN const float *ppo_head(const PpoBlock &b, int32_t head, int row) {
+    return b.memory + b.scratch.output[head] + row;
+}
+
+DEVICE_FN float ppo_value(const CudaPpoArgs &a, const PpoBlock &b, int row) {
+    return *ppo_head(b, a.network.critic_head, row);
+}
+
+// ---- backwards -----------------------------------------------------------------------------------------------------
+
+// Adds the rows to a layer's gradient, or begins it with them.
+DEVICE_FN void ppo_weight_gradient(const PpoBlock &b, const PpoNode &layer, const float *x, const float *delta,
+                                   float *gradient, bool adds) {
+    int pitch = b.scratch.pitch;
+    if (layer.out < POLICY_NARROW) {
+        for (int e = (int)threadIdx.x; e < layer.in * layer.out; e += (int)blockDim.x) {
+            const float *from = x + e / layer.out * pitch, *d = delta + e % layer.out * pitch;
+            float sum = adds ? gradient[e] : 0.0f;
+            for (int r = 0; r < b.rows; r++)
+                sum = sim_fmaf(from[r], d[r], sum);
+            gradient[e] = sum;
+        }
+    } else {
+        Gemm g = {};
+        g.rows = layer.in, g.cols = layer.out, g.depth = b.rows;
+        g.a = {x, pitch, 1};
+        g.b = {delta, pitch, 1};
+        g.c = gradient, g.c_pitch = layer.out;
+        g.adds = adds;
+        gemm(g, b.gemm);
+    }
+    float *biases = gradient + layer.in * layer.out;
+    for (int o = (int)threadIdx.x; o < layer.out; o += (int)blockDim.x) {
+        float sum = adds ? biases[o] : 0.0f;
+        for (int r = 0; r < b.rows; r++)
+            sum = sum + delta[o * pitch + r];
+        biases[o] = sum;
+    }
+}
+
+// The loss by the sums of the layer that `layer` gets its input from. It is complete, and so takes in the derivative of
+// the activation, unless a shared critic's head still has its part to add. Complete, it may take the place of the
+// activations.
+DEVICE_FN void ppo_input_gradient(const CudaPpoArgs &a, const PpoBlock &b, const PpoNode &layer, const float *delta) {
+    bool is_complete =
+        layer.kind != POLICY_HEAD || layer.adds_delta || !a.network.layer[a.network.critic_head].adds_delta;
+    Gemm g = {};
+    g.rows = layer.in, g.cols = b.rows, g.depth = layer.out;
+    g.a = {a.params + layer.params, layer.out, 1};
+    g.b = {delta, 1, b.scratch.pitch};
+    g.c = b.memory + b.scratch.delta[layer.from], g.c_pitch = b.scratch.pitch, g.is_aligned = true;
+    g.adds = layer.adds_delta;
+    g.finish = is_complete ? GEMM_DERIVE : GEMM_AS_IS;
+    g.y = b.memory + b.scratch.output[layer.from];
+    g.activation = a.actor.activation;
+    gemm(g, b.gemm);
+}
+
+// From the heads' deltas to the gradient of every weight and bias; all threads.
+DEVICE_FN void ppo_backward(const CudaPpoArgs &a, const PpoBlock &b, float *gradient, bool adds) {
+    for (int i = 0; i < a.network.layers; i++) {
+        __syncthreads();
+        int index = a.network.backward[i];
+        const PpoNode &layer = a.network.layer[index];
+        const float *delta = b.memory + b.scratch.delta[index];
+        ppo_weight_gradient(b, layer, ppo_input(b, layer), delta, gradient + layer.params, adds);
+        __syncthreads();
+        if (layer.from >= 0) ppo_input_gradient(a, b, layer, delta);
+    }
+}
+
+#endif

@@ -1,0 +1,74 @@
+// PPO's rollout on the GPU: policy, simulator and resets of every env, for many steps in one launch. A block has some
+// envs; they need nothing of others.
+#include "kernels/cuda/ppo_net.cuh"
+#include "kernels/ppo_random.h"
+
+// Row r's place among the samples.
+DEVICE_FN int64_t ppo_place(const CudaPpoArgs &a, int64_t env, int32_t step) { return (int64_t)step * a.envs + env; }
+
+// The observations of the block's envs, from `from` in lanes, to the policy's input; and as they are to `keep`.
+DEVICE_FN void ppo_look(const CudaPpoArgs &a, const PpoBlock &b, const float *from, int64_t first_env, float *keep) {
+    int obs = a.network.layer[0].in;
+    float *input = b.memory + b.scratch.input;
+    for (int e = (int)threadIdx.x; e < b.rows * obs; e += (int)blockDim.x) {
+        int row = e / obs, k = e % obs;
+        int64_t env = first_env + row;
+        float x = from[(env / CUDA_LANES * obs + k) * CUDA_LANES + env % CUDA_LANES];
+        if (keep != NULL) keep[e] = x;
+        input[k * b.scratch.pitch + row] = policy_normalize(x, a.step->normalizer.mean[k], a.step->normalizer.scale[k]);
+    }
+}
+
+// What a step yields. Until the advantages are there, their place holds the discounted returns. Returns PPO_TERMINATED,
+// PPO_TRUNCATED or 0.
+DEVICE_FN int32_t ppo_take_reward(const CudaPpoArgs &a, int64_t env, int64_t place) {
+    const KernBatchView &view = a.batch.view;
+    float reward = view.reward[env], discounted = sim_fmaf(a.gamma, a.discounted[env], reward);
+    int32_t ended = view.terminated[env] ? PPO_TERMINATED : view.truncated[env] ? PPO_TRUNCATED : 0;
+    a.reward[place] =
+        a.normalize_reward ? sim_clamp(reward * a.step->reward_scale, -PPO_REWARD_CLIP, PPO_REWARD_CLIP) : reward;
+    a.advantage[place] = discounted;
+    a.ended[place] = ended;
+    a.discounted[env] = ended ? 0.0f : discounted;
+    if (ended) {
+        PpoOutcome &outcome = a.outcomes[env];
+        outcome.episodes++;
+        outcome.episode_steps += view.final_length[env];
+        outcome.episode_return = outcome.episode_return + (double)view.final_return[env];
+    }
+    return ended;
+}
+
+DEVICE_FN void ppo_clear_outcome(const CudaPpoArgs &a, int64_t env) {
+    PpoOutcome none = {};
+    a.outcomes[env] = none;
+}
+
+#define CUDA_BODY "kernels/cuda/ppo_rollout_body.cuh"
+#include "kernels/cuda_sims.inc"
+
+typedef void PpoResetKernel(const CudaPpoArgs args);
+typedef void PpoRolloutKernel(const CudaPpoArgs args, int32_t begin, int32_t end);
+
+#define PPO_RESET_ROW(name, Name, NAME)   name##_ppo_reset,
+#define PPO_ROLLOUT_ROW(name, Name, NAME) name##_ppo_rollout,
+static PpoResetKernel *const reset_kernels[] = {SIM_LIST(PPO_RESET_ROW)};
+static PpoRolloutKernel *const rollout_kernels[] = {SIM_LIST(PPO_ROLLOUT_ROW)};
+
+int cuda_ppo_rollout_occupancy(int sim, const CudaPpoScratch *scratch, int *blocks) {
+    return ppo_occupancy((const void *)rollout_kernels[sim], scratch, blocks);
+}
+
+int cuda_launch_ppo_reset(int sim, const CudaPpoArgs *args, cudaStream_t stream) {
+    int threads = CUDA_PPO_ROLLOUT_THREADS;
+    reset_kernels[sim]<<<(unsigned)((args->envs + threads - 1) / threads), threads, 0, stream>>>(*args);
+    return cudaGetLastError();
+}
+
+int cuda_launch_ppo_rollout(int sim, const CudaPpoArgs *args, int32_t begin, int32_t end, int blocks,
+                            cudaStream_t stream) {
+    const CudaPpoScratch *scratch = &args->rollout;
+    rollout_kernels[sim]<<<(unsigned)blocks, (unsigned)scratch->threads, ppo_shared_bytes(scratch), stream>>>(
+        *args, begin, end);
+    return cudaGetLastError();
+}

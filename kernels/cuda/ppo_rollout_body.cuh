@@ -1,0 +1,99 @@
+// The rollout of one simulator's envs. A block takes them in groups of as many as it has rows; in a step all its
+// threads work on the policy, and thread r on row r's action and simulator. Included by kernels/cuda/ppo_rollout.cu for
+// each simulator. The semantics are those of kernels/cpu/ppo_rollout.c.
+
+#include "kernels/cuda/env_body.cuh"
+
+static __global__ void BODY(ppo_reset)(const __grid_constant__ CudaPpoArgs a) {
+    int64_t env = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (env < a.envs) BODY(begin_episode)(a.batch, env);
+}
+
+// y: the head's outputs, `pitch` apart.
+DEVICE_FN void BODY(ppo_act_discrete)(const CudaPpoArgs &a, const float *y, int pitch, SimWords4 noise, int64_t env,
+                                      int64_t place) {
+    float logits[DISCRETE > 0 ? DISCRETE : 1] = {}, prob[DISCRETE > 0 ? DISCRETE : 1] = {};
+    float log_prob[DISCRETE > 0 ? DISCRETE : 1] = {};
+#pragma unroll
+    for (int k = 0; k < DISCRETE; k++)
+        logits[k] = y[k * pitch];
+    (void)ppo_categorical(logits, DISCRETE, prob, log_prob);
+    int32_t action = ppo_categorical_draw(prob, DISCRETE, sim_uniform_from(noise.x0));
+    float chosen = log_prob[0];
+#pragma unroll
+    for (int k = 1; k < DISCRETE; k++)
+        chosen = action == k ? log_prob[k] : chosen;
+    a.action[place] = (uint32_t)action;
+    a.log_prob[place] = chosen;
+    a.batch.view.discrete[env] = action;
+}
+
+DEVICE_FN void BODY(ppo_act_continuous)(const CudaPpoArgs &a, const float *y, int pitch, int64_t env, int32_t step,
+                                        int64_t place) {
+    const float *log_std = a.params + a.log_std;
+    float *actions = a.batch.view.continuous + env / CUDA_LANES * (ACTIONS * CUDA_LANES) + env % CUDA_LANES;
+    PpoLikelihood likelihood = {0.0f, 0.0f};
+    SimNormal4 normal = {};
+#pragma unroll
+    for (int k = 0; k < ACTIONS; k++) {
+        if (k % 4 == 0) {
+            normal = sim_normal4_from(
+                ppo_noise(a.seed, a.step->step.update, (uint32_t)env, (uint32_t)step, (uint32_t)(k / 4)));
+        }
+        float drawn = k % 4 == 0 ? normal.x0 : k % 4 == 1 ? normal.x1 : k % 4 == 2 ? normal.x2 : normal.x3;
+        float mean = y[k * pitch], action = ppo_gaussian_draw(mean, log_std[k], drawn);
+        likelihood = ppo_gaussian_add(likelihood, mean, log_std[k], action);
+        a.action[place * ACTIONS + k] = __float_as_uint(action);
+        actions[k * CUDA_LANES] = policy_clamped(action, a.actor.action_low, a.actor.action_high);
+    }
+    a.log_prob[place] = likelihood.log_prob;
+}
+
+// One row's action and step. Returns whether the episode was cut off, so that its final observation needs a value.
+DEVICE_FN bool BODY(ppo_step)(const CudaPpoArgs &a, const PpoBlock &b, int row, int64_t env, int32_t step) {
+    int64_t place = ppo_place(a, env, step);
+    const float *y = ppo_head(b, a.network.actor_head, row);
+    a.value[place] = ppo_value(a, b, row);
+    if (DISCRETE > 0) {
+        SimWords4 noise = ppo_noise(a.seed, a.step->step.update, (uint32_t)env, (uint32_t)step, 0);
+        BODY(ppo_act_discrete)(a, y, b.scratch.pitch, noise, env, place);
+    } else {
+        BODY(ppo_act_continuous)(a, y, b.scratch.pitch, env, step, place);
+    }
+    bool begins = BODY(step_env)(a.batch, env, step);
+    int32_t ended = ppo_take_reward(a, env, place);
+    if (begins) BODY(begin_episode)(a.batch, env);
+    return ended == PPO_TRUNCATED;
+}
+
+DEVICE_FN void BODY(ppo_group)(const CudaPpoArgs &a, const PpoBlock &b, int64_t first_env, int32_t begin, int32_t end) {
+    int row = (int)threadIdx.x;
+    int64_t env = first_env + row;
+    if (begin == 0 && row < b.rows) ppo_clear_outcome(a, env);
+    for (int32_t step = begin; step < end; step++) {
+        ppo_look(a, b, a.batch.view.obs, first_env, a.obs + ppo_place(a, first_env, step) * OBS);
+        ppo_forward(a, b);
+        bool is_cut = row < b.rows && BODY(ppo_step)(a, b, row, env, step);
+        if (!__syncthreads_or(is_cut)) continue;
+        ppo_look(a, b, a.batch.view.final_obs, first_env, NULL);
+        ppo_forward(a, b);
+        if (is_cut) a.final_value[ppo_place(a, env, step)] = ppo_value(a, b, row);
+        __syncthreads();
+    }
+    if (end < a.steps) return;
+    ppo_look(a, b, a.batch.view.obs, first_env, NULL);
+    ppo_forward(a, b);
+    if (row < b.rows) a.last_value[env] = ppo_value(a, b, row);
+}
+
+static __global__ void __launch_bounds__(CUDA_PPO_ROLLOUT_THREADS, 4)
+    BODY(ppo_rollout)(const __grid_constant__ CudaPpoArgs a, int32_t begin, int32_t end) {
+    __shared__ GemmShared gemm_shared;
+    PpoBlock b = {a.rollout, gemm_shared, ppo_scratch(a, a.rollout), 0};
+    for (int64_t first = (int64_t)blockIdx.x * a.rollout.rows; first < a.envs;
+         first += (int64_t)gridDim.x * a.rollout.rows) {
+        b.rows = a.envs - first < a.rollout.rows ? (int)(a.envs - first) : a.rollout.rows;
+        BODY(ppo_group)(a, b, first, begin, end);
+        __syncthreads();
+    }
+}

@@ -1,0 +1,292 @@
+// PPO's updates on the GPU against the CPU: the complete state and the report, bit for bit.
+#include "tests/cuda/cuda_test_util.h"
+
+#include <cmath>
+#include <random>
+
+#include "tests/kernels/fresh_seed.h"
+#include "tests/kernels/ppo_bytes.h"
+
+namespace {
+
+struct Setting {
+    const char *sim;
+    std::vector<int32_t> hidden;
+    PolicyActivation activation;
+    bool shared;
+    int32_t envs, shards, rollout, minibatches, epochs;
+    bool normalize, clip_value;
+    int time_limit;
+    bool randomised;
+};
+
+KernPpoSpec make_spec(const Setting &s, uint64_t seed) {
+    KernPpoSpec spec = {};
+    spec.sim = test_sim(sim_spec_find(s.sim), s.time_limit, s.randomised);
+    EXPECT_EQ(ppo_shape(&spec.policy, spec.sim.spec, s.hidden.data(), static_cast<int>(s.hidden.size()), 0,
+                        s.activation, s.shared),
+              STATUS_OK)
+        << host_message();
+    spec.seed = seed;
+    spec.envs = s.envs;
+    spec.shards = s.shards;
+    spec.rollout = s.rollout;
+    spec.minibatches = s.minibatches;
+    spec.normalize_obs = spec.normalize_reward = s.normalize;
+    spec.gamma = 0.97f;
+    spec.lambda = 0.9f;
+    return spec;
+}
+
+KernPpoStep make_step(const Setting &s, uint32_t update) {
+    KernPpoStep step = {};
+    step.update = update;
+    step.epochs = s.epochs;
+    step.learning_rate = 0.003f;
+    step.clip = 0.1f;
+    step.entropy_weight = 0.01f;
+    step.value_weight = 0.5f;
+    step.max_grad_norm = s.normalize ? 0.5f : 0.0f;
+    step.clip_value = s.clip_value;
+    step.normalize_advantage = s.normalize;
+    step.beta1 = 0.9f, step.beta2 = 0.999f, step.epsilon = 1e-5f;
+    return step;
+}
+
+class Ppo {
+  public:
+    Ppo(KernBackend *backend, const KernPpoSpec &spec) : ops_(backend->ops) {
+        EXPECT_EQ(ops_->ppo_open(backend, &spec, &ppo_), STATUS_OK) << host_message();
+    }
+    Ppo(const Ppo &) = delete;
+    Ppo &operator=(const Ppo &) = delete;
+    ~Ppo() { ops_->ppo_close(ppo_); }
+    Status write(const PpoState &s) { return ops_->ppo_write(ppo_, &s.state); }
+    Status read(PpoState *s) { return ops_->ppo_read(ppo_, &s->state); }
+    Status update(const KernPpoStep &step, KernPpoReport *report) { return ops_->ppo_update(ppo_, &step, report); }
+
+  private:
+    const KernOps *ops_;
+    KernPpo *ppo_ = nullptr;
+};
+
+void expect_equal(const KernPpoReport &a, const KernPpoReport &b) {
+    EXPECT_EQ(a.policy_loss, b.policy_loss);
+    EXPECT_EQ(a.value_loss, b.value_loss);
+    EXPECT_EQ(a.entropy, b.entropy);
+    EXPECT_EQ(a.kl, b.kl);
+    EXPECT_EQ(a.clip_fraction, b.clip_fraction);
+    EXPECT_EQ(a.explained_variance, b.explained_variance);
+    EXPECT_EQ(a.grad_norm, b.grad_norm);
+    EXPECT_EQ(a.epochs, b.epochs);
+    EXPECT_EQ(a.episodes, b.episodes);
+    EXPECT_EQ(a.episode_steps, b.episode_steps);
+    EXPECT_EQ(a.episode_return, b.episode_return);
+}
+
+void begin(Ppo *ppo, const KernPpoSpec &spec, PpoState *state) {
+    ASSERT_OK(ppo->read(state));
+    ppo_init(&spec.policy, spec.seed, -0.5f, state->params.data());
+    ASSERT_OK(ppo->write(*state));
+}
+
+class CudaPpoTest : public CudaTest {
+  protected:
+    void compare(const Setting &s, uint64_t seed, int updates = 2) {
+        SCOPED_TRACE(std::string(s.sim) + ", " + std::to_string(s.envs) + " envs, " + std::to_string(s.shards) +
+                     " shards, " + std::to_string(s.rollout) + " steps, " + std::to_string(s.minibatches) +
+                     " minibatches, " + std::to_string(s.hidden.size()) + " hidden layers");
+        KernPpoSpec spec = make_spec(s, seed);
+        Ppo a(cpu, spec), b(cuda, spec);
+        PpoState x(spec), y(spec);
+        if (HasFailure()) return;
+        begin(&a, spec, &x);
+        begin(&b, spec, &y);
+        ASSERT_TRUE(ppo_bytes(spec, x) == ppo_bytes(spec, y)) << "first episodes";
+        std::string before = ppo_bytes(spec, x);
+        for (int update = 0; update < updates; update++) {
+            KernPpoReport p, q;
+            ASSERT_OK(a.update(make_step(s, static_cast<uint32_t>(update)), &p));
+            ASSERT_OK(b.update(make_step(s, static_cast<uint32_t>(update)), &q));
+            expect_equal(p, q);
+            ASSERT_OK(a.read(&x));
+            ASSERT_OK(b.read(&y));
+            EXPECT_TRUE(x.envs == y.envs) << "envs, update " << update;
+            EXPECT_EQ(memcmp(x.params.data(), y.params.data(), x.params.size() * 4), 0) << "params, update " << update;
+            ASSERT_TRUE(ppo_bytes(spec, x) == ppo_bytes(spec, y)) << "update " << update;
+        }
+        EXPECT_FALSE(ppo_bytes(spec, x) == before);
+    }
+};
+
+const Setting SETTINGS[] = {
+    // Envs per shard that are no multiple of the lanes; episodes that end and are cut off.
+    {"cartpole", {17, 33}, POLICY_TANH, false, 12, 4, 24, 1, 2, true, true, 11, false},
+    {"pendulum", {64}, POLICY_RELU, true, 5, 1, 16, 8, 2, true, false, 9, true},
+    {"acrobot", {9}, POLICY_TANH, true, 20, 2, 12, 3, 2, false, true, 7, true},
+    {"mountain_car_continuous", {}, POLICY_TANH, false, 16, 16, 6, 2, 3, true, false, 4, false},
+    {"mountain_car", {80, 16}, POLICY_RELU, false, 2, 2, 32, 2, 1, false, false, 20, false},
+};
+
+TEST_F(CudaPpoTest, EverySimulatorMatchesTheCpu) {
+    uint64_t seed = fresh_seed();
+    for (const Setting &s : SETTINGS) {
+        compare(s, seed);
+        if (HasFailure()) return;
+    }
+}
+
+TEST_F(CudaPpoTest, RandomSettingsMatchTheCpu) {
+    std::mt19937_64 random(fresh_seed());
+    auto below = [&](int count) { return static_cast<int32_t>(random() % static_cast<uint64_t>(count)); };
+    for (int i = 0; i < 12; i++) {
+        Setting s = {};
+        s.sim = sim_spec_at(below(sim_spec_count()))->name;
+        for (int layer = below(4); layer > 0; layer--)
+            s.hidden.push_back(1 + below(below(2) ? 70 : 20));
+        s.activation = below(2) ? POLICY_TANH : POLICY_RELU;
+        s.shared = below(2);
+        s.shards = 1 << below(4);
+        s.envs = s.shards * (1 + below(5));
+        s.minibatches = 1 + below(3);
+        s.rollout = s.minibatches * (1 + below(12));
+        s.epochs = 1 + below(2);
+        s.normalize = below(2);
+        s.clip_value = below(2);
+        s.time_limit = 2 + below(20);
+        s.randomised = below(2);
+        compare(s, random());
+        if (HasFailure()) return;
+    }
+}
+
+// Parts of several chunks, whose partial sums are in memory one at a time or all; rollouts in one launch or many.
+TEST_F(CudaPpoTest, SlicesAndRoundsChangeNothing) {
+    uint64_t seed = fresh_seed();
+    for (int slice_steps : {0, 1, 7}) {
+        open_backends(slice_steps);
+        compare({"cartpole", {8}, POLICY_TANH, false, 12, 2, 90, 1, 1, true, true, 30, false}, seed);
+        if (HasFailure()) return;
+    }
+}
+
+// A number of envs that takes the largest blocks, and more shards than one launch folds.
+TEST_F(CudaPpoTest, ManyEnvsAndShardsMatchTheCpu) {
+    compare({"pendulum", {}, POLICY_TANH, false, 132 * 32, 32, 2, 1, 1, true, true, 30, false}, fresh_seed(), 1);
+    compare({"cartpole", {16}, POLICY_TANH, true, 256, 256, 2, 2, 1, true, true, 2, false}, fresh_seed(), 1);
+}
+
+// Layers of several tiles; and activations that do not fit a block's shared memory.
+TEST_F(CudaPpoTest, WideAndManyLayersMatchTheCpu) {
+    compare({"cartpole", {1024}, POLICY_RELU, true, 2, 1, 4, 1, 1, true, true, 30, false}, fresh_seed(), 1);
+    std::vector<int32_t> many(8, 180);
+    compare({"pendulum", many, POLICY_TANH, false, 2, 2, 2, 1, 1, true, true, 2, false}, fresh_seed(), 1);
+}
+
+TEST_F(CudaPpoTest, GoesOnFromTheOtherDevicesState) {
+    uint64_t seed = fresh_seed();
+    for (const Setting &s : {SETTINGS[1], SETTINGS[2]}) {
+        KernPpoSpec spec = make_spec(s, seed);
+        PpoState straight(spec), middle(spec), resumed(spec);
+        KernPpoReport report;
+        for (bool to_cuda : {false, true}) {
+            Ppo one(to_cuda ? cpu : cuda, spec), other(to_cuda ? cuda : cpu, spec);
+            begin(&one, spec, &middle);
+            ASSERT_OK(one.update(make_step(s, 0), &report));
+            ASSERT_OK(one.read(&middle));
+            ASSERT_OK(one.update(make_step(s, 1), &report));
+            ASSERT_OK(one.read(&straight));
+            ASSERT_OK(other.write(middle));
+            ASSERT_OK(other.update(make_step(s, 1), &report));
+            ASSERT_OK(other.read(&resumed));
+            EXPECT_TRUE(ppo_bytes(spec, straight) == ppo_bytes(spec, resumed)) << s.sim;
+        }
+    }
+}
+
+TEST_F(CudaPpoTest, StopsAtTheTargetKl) {
+    Setting s = SETTINGS[0];
+    s.epochs = 8;
+    s.minibatches = 2;
+    KernPpoSpec spec = make_spec(s, fresh_seed());
+    Ppo a(cpu, spec), b(cuda, spec);
+    PpoState x(spec), y(spec);
+    begin(&a, spec, &x);
+    begin(&b, spec, &y);
+    KernPpoStep step = make_step(s, 0);
+    step.target_kl = 1e-5f;
+    for (step.update = 0; step.update < 2; step.update++) {
+        KernPpoReport p, q;
+        ASSERT_OK(a.update(step, &p));
+        ASSERT_OK(b.update(step, &q));
+        EXPECT_LT(p.epochs, 8);
+        expect_equal(p, q);
+        ASSERT_OK(a.read(&x));
+        ASSERT_OK(b.read(&y));
+        EXPECT_TRUE(ppo_bytes(spec, x) == ppo_bytes(spec, y));
+    }
+}
+
+// What both backends say of a state and a step that end in NaN or infinity.
+std::string failure(KernBackend *backend, const KernPpoSpec &spec, const PpoState &state, const KernPpoStep &step) {
+    Ppo ppo(backend, spec);
+    KernPpoReport report;
+    EXPECT_EQ(ppo.write(state), STATUS_OK) << host_message();
+    EXPECT_EQ(ppo.update(step, &report), STATUS_NUMERIC);
+    return host_message();
+}
+
+TEST_F(CudaPpoTest, NamesWhatIsNotFinite) {
+    Setting s = SETTINGS[1];
+    KernPpoSpec spec = make_spec(s, fresh_seed());
+    PpoState state(spec);
+    {
+        Ppo ppo(cpu, spec);
+        begin(&ppo, spec, &state);
+    }
+    KernPpoStep step = make_step(s, 7);
+    step.value_weight = 3e38f; // the critic's gradient overflows, and so does what comes before it
+    std::string expected = failure(cpu, spec, state, step);
+    EXPECT_NE(expected.find("epoch 0, minibatch 0: the gradient of"), std::string::npos) << expected;
+    EXPECT_EQ(failure(cuda, spec, state, step), expected);
+
+    step = make_step(s, 3);
+    step.learning_rate = 1e30f; // the parameters are finite, and what comes of them is not
+    expected = failure(cpu, spec, state, step);
+    EXPECT_NE(expected.find("epoch 0, minibatch 1"), std::string::npos) << expected;
+    EXPECT_EQ(failure(cuda, spec, state, step), expected);
+
+    // No gradient goes through a value beyond its clip, and the square of its error overflows.
+    step = make_step(s, 4);
+    step.value_weight = 0.0f;
+    state.params[static_cast<size_t>(spec.policy.actor_params + spec.policy.critic_params - 1)] = 1e25f;
+    expected = failure(cpu, spec, state, step);
+    EXPECT_NE(expected.find("the loss's part value"), std::string::npos) << expected;
+    EXPECT_EQ(failure(cuda, spec, state, step), expected);
+
+    float bad = std::nanf("");
+    size_t words = static_cast<size_t>(ppo_env_words(&spec));
+    memcpy(&state.envs[3 * words], &bad, 4); // the first field of env 3, and of env 2
+    memcpy(&state.envs[2 * words], &bad, 4);
+    expected = failure(cpu, spec, state, step);
+    EXPECT_EQ(expected, "pendulum: update 4, env 2, step 0: theta_rad is NaN or infinite");
+    EXPECT_EQ(failure(cuda, spec, state, step), expected);
+}
+
+TEST_F(CudaPpoTest, RefusesWhatTheCpuRefuses) {
+    for (int which = 0; which < 4; which++) {
+        Setting s = SETTINGS[0];
+        if (which == 0) s.shards = 3;
+        if (which == 1) s.envs = 13;
+        if (which == 2) s.minibatches = 7;
+        if (which == 3) s.rollout = 0;
+        KernPpoSpec spec = make_spec(s, 1);
+        KernPpo *ppo = nullptr;
+        ASSERT_EQ(cpu->ops->ppo_open(cpu, &spec, &ppo), STATUS_USAGE) << which;
+        std::string expected = host_message();
+        ASSERT_EQ(cuda->ops->ppo_open(cuda, &spec, &ppo), STATUS_USAGE) << which;
+        EXPECT_EQ(host_message(), expected);
+    }
+}
+
+} // namespace
