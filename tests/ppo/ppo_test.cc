@@ -21,10 +21,10 @@ PpoConfig settings(const char *env) {
     PpoConfig values;
     HostConfig config;
     host_config_init(&config, ppo_config_table(), &values);
-    const char *const tiny[][2] = {{"env", env},      {"envs", "8"},    {"rollout", "16"},    {"minibatches", "4"},
-                                   {"epochs", "2"},   {"hidden", "5"},  {"time_limit", "12"}, {"lr", "0.01"},
-                                   {"steps", "1280"}, {"log_std", "0"}, {"seed", "11"},       {"test_episodes", "9"},
-                                   {"target_kl", "0"}};
+    const char *const tiny[][2] = {
+        {"env", env},    {"envs", "8"},          {"rollout", "16"},  {"minibatches", "4"},  {"epochs", "2"},
+        {"hidden", "5"}, {"time_limit", "12"},   {"lr", "0.01"},     {"steps", "1280"},     {"log_std", "0"},
+        {"seed", "11"},  {"test_episodes", "9"}, {"target_kl", "0"}, {"activation", "tanh"}};
     for (const auto &row : tiny)
         EXPECT_OK(host_config_set(&config, CONFIG_ARGS, row[0], row[1]));
     EXPECT_OK(ppo_config_simulator_defaults(&config, sim_spec_find(env)));
