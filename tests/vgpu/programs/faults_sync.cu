@@ -85,11 +85,11 @@ __global__ void present_lanes_kernel(int *out) {
 // The value of a lane that is not there any more, or that does something else.
 __global__ void shuffle_from_exited_kernel(int *out) {
     if (lane() == 20) return;
-    out[thread()] = __shfl_sync(~0u, thread(), 20); // fault
+    out[thread()] = __shfl_sync(~0u, thread(), 20);
 }
 
 __global__ void shuffle_from_outside_kernel(int *out) {
-    if (lane() < 16) out[thread()] = __shfl_down_sync(0xffffu, thread(), 1); // fault
+    if (lane() < 16) out[thread()] = __shfl_down_sync(0xffffu, thread(), 1);
 }
 
 // Within the half that takes part.
