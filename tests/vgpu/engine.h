@@ -29,7 +29,8 @@ struct Allocation {
     int device = 0;
     MemoryKind kind = MemoryKind::device;
     bool is_freed = false;
-    uint64_t number = 0; // counted from 1 over the process's life
+    uint64_t number = 0;   // counted from 1 over the process's life
+    uint32_t visitors = 0; // other devices that have access to it alone: see memory_share()
 };
 
 // Devices have to be given their size before the first allocation.
@@ -49,6 +50,10 @@ std::vector<Allocation> memory_live(MemoryKind kind);
 bool memory_register(void *host, uint64_t bytes);
 // Whether [address, address + bytes) lies in one live allocation.
 bool memory_holds(uint64_t address, uint64_t bytes);
+// Device memory is its own device's. Whether `device` has access to all of that of `owner`, its peer:
+void memory_set_peer(int device, int owner, bool has_access);
+// Devices, a bit for each, that have access to an allocation even so.
+void memory_share(uint64_t base, uint32_t devices);
 // Where the bytes of device memory are for code that runs on the host; other addresses are returned as they are.
 uint8_t *memory_bytes(uint64_t address);
 

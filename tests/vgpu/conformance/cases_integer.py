@@ -76,6 +76,10 @@ def multiply_forms():
             yield same_type(f"mul24.{part}", t, 2, ref.multiply24(t, part))
             yield same_type(f"mad24.{part}", t, 3, ref.multiply24(t, part, add=True))
     yield same_type("mad24.hi.sat", "s32", 3, ref.multiply24("s32", "hi", add=True, saturate=True))
+    for name, element in (("vabsdiff2", 16), ("vabsdiff4", 8)):
+        inputs = [integer_input("u32")] * 3
+        yield form(f"{name}.u32.u32.u32", "b32", inputs, ref.distances(element, False))
+        yield form(f"{name}.u32.u32.u32.add", "b32", inputs, ref.distances(element, True))
     for a in ("u32", "s32"):
         for b in ("u32", "s32"):
             inputs = [integer_input("b32")] * 3
@@ -92,28 +96,32 @@ def carry_forms():
         bits = int(t[1:])
         yield Form(
             "add",
-            f"add.cc.{t} %d0, %a0, %a1;\naddc.cc.{t} %d1, %a2, %a3;\naddc.{t} %d2, 0, 0;",
-            [Output(register(t))] * 3,
+            f"add.cc.{t} %d0, %a0, %a1;\naddc.cc.{t} %d1, %a2, %a3;\n"
+            f"addc.{t} %d2, 0, 0;\naddc.{t} %d3, %a0, %a2;",
+            [Output(register(t))] * 4,
             [integer_input(t)] * 4,
-            chain(bits, ref.add_carry),
+            chain(bits, ref.add_carry, 0),
         )
         yield Form(
             "sub",
-            f"sub.cc.{t} %d0, %a0, %a1;\nsubc.cc.{t} %d1, %a2, %a3;\nsubc.{t} %d2, 0, 0;",
-            [Output(register(t))] * 3,
+            f"sub.cc.{t} %d0, %a0, %a1;\nsubc.cc.{t} %d1, %a2, %a3;\n"
+            f"addc.{t} %d2, 0, 0;\nsubc.{t} %d3, %a0, %a2;",
+            [Output(register(t))] * 4,
             [integer_input(t)] * 4,
-            chain(bits, ref.subtract_borrow),
+            chain(bits, ref.subtract_carry, 1),
         )
         for first in ("lo", "hi"):
             for second in ("lo", "hi"):
                 yield multiply_chain(t, first, second)
 
 
-def chain(bits, step):
+def chain(bits, step, carry_in):
+    """Two words, the carry out of them, and what an instruction does that reads it only."""
+
     def run(a, b, c, d):
-        low, carry = step(bits, a, b, 0)
+        low, carry = step(bits, a, b, carry_in)
         high, carry = step(bits, c, d, carry)
-        return low, high, step(bits, 0, 0, carry)[0]
+        return low, high, carry, step(bits, a, c, carry)[0]
 
     return run
 

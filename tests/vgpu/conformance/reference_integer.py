@@ -113,6 +113,16 @@ def dot4(a_type, b_type):
     return run
 
 
+def distances(bits, is_sum):
+    def run(a, b, c):
+        parts = [abs((a >> i & mask(bits)) - (b >> i & mask(bits))) for i in range(0, 32, bits)]
+        if is_sum:
+            return (c + sum(parts)) & mask(32)
+        return sum(part << bits * i for i, part in enumerate(parts))
+
+    return run
+
+
 def dot2(a_type, b_type, part):
     a16, b8 = IntegerType(a_type[0] + "16"), IntegerType(b_type[0] + "8")
     first = 2 if part == "hi" else 0
@@ -131,9 +141,9 @@ def add_carry(bits, a, b, carry):
     return total & mask(bits), total >> bits
 
 
-def subtract_borrow(bits, a, b, borrow):
-    total = a - b - borrow
-    return total & mask(bits), int(total < 0)
+def subtract_carry(bits, a, b, carry):
+    """The carry is that of the complement's addition: 1 where nothing is borrowed."""
+    return add_carry(bits, a, ~b & mask(bits), carry)
 
 
 def multiply_part(type_name, part, a, b):

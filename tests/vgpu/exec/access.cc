@@ -9,21 +9,26 @@
 namespace vgpu {
 namespace {
 
+bool is_in(uint64_t window, uint64_t address) { return address - window < WINDOW_BYTES; }
+
 // What a report calls an access, and of which space.
 std::string access_name(const char *space, Access access, uint32_t bytes) {
     const char *names[] = {"load", "store", "atomic"};
     return std::string(space) + " " + names[int(access)] + " of " + std::to_string(bytes) + " bytes";
 }
 
-Trap misaligned(const char *space, Access access, uint32_t bytes, int lane) {
-    return {Fault::misaligned_address, "misaligned " + access_name(space, access, bytes), lane};
+Trap misaligned(const char *space, Access access, uint32_t bytes, uint64_t address, int lane) {
+    char where[40];
+    const char *format = space == std::string_view("global") ? ": address 0x%llx" : ": offset %llu";
+    snprintf(where, sizeof where, format, (unsigned long long)address);
+    return {Fault::misaligned_address, "misaligned " + access_name(space, access, bytes) + where, lane};
 }
 
 Trap out_of_bounds(const char *space, Access access, uint32_t bytes, const std::string &where, int lane) {
     return {Fault::illegal_address, "out-of-bounds " + access_name(space, access, bytes) + ": " + where, lane};
 }
 
-Trap outside_allocation(Access access, uint64_t address, uint32_t bytes, int lane) {
+Trap outside_allocation(int device, Access access, uint64_t address, uint32_t bytes, int lane) {
     char text[64];
     snprintf(text, sizeof text, "address 0x%llx: ", (unsigned long long)address);
     Allocation near;
@@ -32,7 +37,22 @@ Trap outside_allocation(Access access, uint64_t address, uint32_t bytes, int lan
         return {Fault::illegal_address, "use of freed memory: " + access_name("global", access, bytes) + ", " + where,
                 lane};
     }
+    if (memory_holds(address, bytes)) {
+        return {Fault::illegal_address,
+                "no peer access: " + access_name("global", access, bytes) + ", " + where + " on device " +
+                    std::to_string(near.device) + ", by device " + std::to_string(device),
+                lane};
+    }
     return out_of_bounds("global", access, bytes, where, lane);
+}
+
+// Of an instruction that names the space or, if it does not, of the space that the address is in.
+Trap misaligned_generic(const Instr &in, Access access, uint32_t bytes, uint64_t address, int lane) {
+    const Windows &windows = memory_windows();
+    if (in.form->has("local") || is_in(windows.local, address))
+        return misaligned("local", access, bytes, address - windows.local, lane);
+    if (is_in(windows.shared, address)) return misaligned("shared", access, bytes, address - windows.shared, lane);
+    return misaligned("global", access, bytes, address, lane);
 }
 
 struct Range {
@@ -65,18 +85,14 @@ int first_misaligned(const uint64_t *address, Mask active, uint32_t bytes) {
     return 0;
 }
 
-// CUB and Thrust read elements of shared memory behind the last one, which they then do not use. They are known by the
-// folders of their source files.
+} // namespace
+
 bool reads_ahead(const Frame &frame, const Instr &in) {
     const std::vector<std::string> &files = frame.code->module->source->files;
     size_t file = size_t(in.form->source->file);
     if (file >= files.size()) return false;
     return files[file].find("/cub/") != std::string::npos || files[file].find("/thrust/") != std::string::npos;
 }
-
-bool is_in(uint64_t window, uint64_t address) { return address - window < WINDOW_BYTES; }
-
-} // namespace
 
 void Warp::gather_addresses(const Instr &in, int operand, uint64_t *address) const {
     if (in.width[operand] == sizeof(uint64_t)) {
@@ -96,7 +112,8 @@ void Warp::locate_shared(const Instr &in, int operand, Mask active, uint32_t byt
     Range range = range_of(address, active);
     uint64_t size = block_.shared_bytes();
     if ((range.bits & (bytes - 1)) != 0) {
-        throw misaligned("shared", access, bytes, first_misaligned(address, active, bytes));
+        int lane = first_misaligned(address, active, bytes);
+        throw misaligned("shared", access, bytes, address[lane], lane);
     }
     if (range.high > size || bytes > size - range.high) {
         for (Mask left = active; left != 0; left &= left - 1) {
@@ -118,7 +135,8 @@ void Warp::locate_generic(const Instr &in, int operand, Mask active, uint32_t by
     gather_addresses(in, operand, address);
     Range range = range_of(address, active);
     if ((range.bits & (bytes - 1)) != 0) {
-        throw misaligned("global", access, bytes, first_misaligned(address, active, bytes));
+        int lane = first_misaligned(address, active, bytes);
+        throw misaligned_generic(in, access, bytes, address[lane], lane);
     }
     const Reach *reach = block_.reach(in, range.low);
     if (reach != nullptr && reach->covers(range.high, bytes)) {
@@ -140,11 +158,12 @@ void Warp::locate_each(const Instr &in, const uint64_t *address, Mask active, ui
     const Windows &windows = memory_windows();
     uint64_t offset[LANES];
     Mask in_shared = 0, on_device = 0, on_host = 0;
+    bool names_local = in.form->has("local");
     for (Mask left = active; left != 0; left &= left - 1) {
         int lane = __builtin_ctz(left);
         uint64_t a = address[lane];
         Mask only = Mask{1} << lane;
-        if (is_in(windows.local, a)) {
+        if (names_local || is_in(windows.local, a)) {
             where[lane] = locate_local(in, lane, a - windows.local, bytes, access);
         } else if (is_in(windows.shared, a)) {
             where[lane] = locate_shared_window(lane, a - windows.shared, bytes, access);
@@ -158,7 +177,8 @@ void Warp::locate_each(const Instr &in, const uint64_t *address, Mask active, ui
             where[lane] = const_cast<uint8_t *>(block_.parameter(at)); // loads only
         } else {
             const Reach *reach = block_.reach(in, a);
-            if (reach == nullptr || !reach->covers(a, bytes)) throw outside_allocation(access, a, bytes, lane);
+            if (reach == nullptr || !reach->covers(a, bytes))
+                throw outside_allocation(block_.device(), access, a, bytes, lane);
             where[lane] = reinterpret_cast<uint8_t *>(a + reach->to_host);
             (reach->is_tracked ? on_device : on_host) |= only;
         }
@@ -214,7 +234,8 @@ void Warp::copy_span(const Instr &in, int lane, uint64_t shared, uint64_t global
     uint8_t *inside = shared_span(lane, shared, bytes);
     const Reach *reach = block_.reach(in, global);
     if (reach == nullptr || !reach->covers(global, bytes)) {
-        throw outside_allocation(to_shared ? Access::load : Access::store, global, uint32_t(bytes), lane);
+        throw outside_allocation(block_.device(), to_shared ? Access::load : Access::store, global, uint32_t(bytes),
+                                 lane);
     }
     uint8_t *outside = reinterpret_cast<uint8_t *>(global + reach->to_host);
     memcpy(to_shared ? inside : outside, to_shared ? outside : inside, bytes);
@@ -246,7 +267,7 @@ void Warp::copy_from_shared(const Instr &in, int lane, uint64_t to, uint64_t fro
 
 uint8_t *Warp::barrier_of_copy(const Instr &in, int lane, uint64_t offset) {
     uint64_t offsets[LANES];
-    if (offset % sizeof(uint64_t) != 0) throw misaligned("shared", Access::atomic, sizeof(uint64_t), lane);
+    if (offset % sizeof(uint64_t) != 0) throw misaligned("shared", Access::atomic, sizeof(uint64_t), offset, lane);
     uint8_t *where = shared_span(lane, offset, sizeof(uint64_t));
     offsets[lane] = uint64_t(where - block_.shared());
     check_shared(in, Mask{1} << lane, sizeof(uint64_t), Access::atomic, offsets);

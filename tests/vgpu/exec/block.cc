@@ -99,7 +99,7 @@ bool Block::run() {
         uint64_t total = executed();
         if ((checks_enabled() & CHECK_LOOPS) != 0 && total > block_budget()) {
             fail_whole(Fault::timeout, "endless loop: a block took more than " + std::to_string(block_budget()) +
-                                           " instructions (VGPU_BUDGET)");
+                                           " instructions; VGPU_BUDGET=n allows more");
         }
         if (round.has_yielded) return false;
         if (total < slice_end) continue;
@@ -162,7 +162,7 @@ const Reach *Block::reach(const Instr &in, uint64_t address) {
         std::fill(std::begin(reaches_), std::end(reaches_), Reach{});
     }
     Reach &known = reaches_[(reinterpret_cast<uint64_t>(&in) / sizeof(Instr)) % REACHES];
-    if (known.covers(address, 1) || memory_reach(address, &known)) return &known;
+    if (known.covers(address, 1) || memory_reach(device(), address, &known)) return &known;
     bool is_checked = (checks_enabled() & CHECK_BOUNDS) != 0;
     return !is_checked && memory_reach_anywhere(address, &known) ? &known : nullptr;
 }

@@ -44,6 +44,7 @@ class Block {
     bool run();
 
     const Kernel &kernel() const { return *launch_.kernel; }
+    int device() const { return kernel().module->device; }
     const Code &code() const { return *launch_.code; }
     Races &races() { return races_; }
     const LaunchConfig &config() const { return launch_.config; }

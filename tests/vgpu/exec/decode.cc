@@ -435,6 +435,7 @@ std::unique_ptr<Code> decode(Module &module, const ptx::Function &function) {
         end.text = "ret";
         return end;
     }();
+    if (!function.error.empty()) throw ptx::Error(function.error);
     const uint32_t *cluster = function.required_cluster;
     if (cluster[0] > 0 && uint64_t{cluster[0]} * cluster[1] * cluster[2] != 1) {
         throw ptx::Error("PTX line " + std::to_string(function.line) + ": clusters of blocks are not known");

@@ -40,9 +40,9 @@ void set_result(Warp &warp, const Instr &in, int lane, const void *value, uint64
     if (to != nullptr) memcpy(to, value, bytes);
 }
 
-std::string read_text(uint64_t address, int lane) {
+std::string read_text(const Warp &warp, uint64_t address, int lane) {
     Reach reach;
-    if (!memory_reach(address, &reach)) {
+    if (!memory_reach(warp.block().device(), address, &reach)) {
         throw Trap{Fault::illegal_address, "out-of-bounds global load: a string that is nowhere", lane};
     }
     const char *first = reinterpret_cast<const char *>(address + reach.to_host);
@@ -65,6 +65,8 @@ class Arguments {
         count_++;
         return value;
     }
+
+    std::string next_text() { return read_text(warp_, next<uint64_t>(), lane_); }
 
     int32_t count() const { return count_; }
 
@@ -103,7 +105,7 @@ std::string with_numbers(const std::string &conversion, Arguments &arguments) {
 }
 
 // One conversion, "%5.2f": its text, and where it ends.
-std::string convert(const std::string &format, size_t *at, Arguments &arguments, int lane) {
+std::string convert(const std::string &format, size_t *at, Arguments &arguments) {
     size_t end = format.find_first_not_of("0123456789.+-# *", *at + 1);
     if (end == std::string::npos) end = format.size();
     std::string conversion = with_numbers(format.substr(*at, end - *at), arguments), halves;
@@ -121,7 +123,7 @@ std::string convert(const std::string &format, size_t *at, Arguments &arguments,
     if (strchr("eEfFgGaA", letter) != nullptr && letter != '\0')
         return print_one(conversion + letter, arguments.next<double>());
     if (letter == 'p') return print_one(conversion + letter, reinterpret_cast<void *>(arguments.next<uint64_t>()));
-    if (letter == 's') return print_one(conversion + letter, read_text(arguments.next<uint64_t>(), lane).c_str());
+    if (letter == 's') return print_one(conversion + letter, arguments.next_text().c_str());
     return letter == '%' ? "%" : conversion + (letter == '\0' ? std::string() : std::string(1, letter));
 }
 
@@ -130,11 +132,11 @@ std::string convert(const std::string &format, size_t *at, Arguments &arguments,
 void device_printf(Warp &warp, const Instr &in, Mask active) {
     for (Mask left = active; left != 0; left &= left - 1) {
         int lane = __builtin_ctz(left);
-        std::string format = read_text(argument(warp, in, 0, lane, 8), lane), text;
+        std::string format = read_text(warp, argument(warp, in, 0, lane, 8), lane), text;
         Arguments arguments(warp, lane, argument(warp, in, 1, lane, 8));
         for (size_t at = 0; at < format.size();) {
             if (format[at] == '%') {
-                text += convert(format, &at, arguments, lane);
+                text += convert(format, &at, arguments);
             } else {
                 text += format[at++];
             }
@@ -148,8 +150,8 @@ void device_printf(Warp &warp, const Instr &in, Mask active) {
 
 void device_assert(Warp &warp, const Instr &in, Mask active) {
     int lane = __builtin_ctz(active);
-    std::string message = read_text(argument(warp, in, 0, lane, 8), lane);
-    std::string file = read_text(argument(warp, in, 1, lane, 8), lane);
+    std::string message = read_text(warp, argument(warp, in, 0, lane, 8), lane);
+    std::string file = read_text(warp, argument(warp, in, 1, lane, 8), lane);
     uint64_t line = argument(warp, in, 2, lane, 4);
     throw Trap{Fault::assert_, "assertion `" + message + "` failed at " + file + ":" + std::to_string(line), lane};
 }

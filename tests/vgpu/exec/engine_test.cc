@@ -106,6 +106,19 @@ class EngineTest : public testing::Test {
     std::string said_;
 };
 
+// ---- modules --------------------------------------------------------------------------------------------------------
+
+// Another kernel of the module, and a function that nobody calls.
+TEST_F(EngineTest, WhatCannotBeParsedFailsWhoRunsIt) {
+    const std::string bad = "{\n    tex.1d.v4.f32.s32 {%f1}, [%rd1, {%r1}];\n}\n";
+    LoadedModule sound(".func f() " + bad + ".visible .entry other() " + bad + BEGIN + END);
+    EXPECT_EQ(sound.run(threads(1), {}, &said_), Fault::none);
+    LoadedModule broken(BEGIN + "    tex.1d.v4.f32.s32 {%r1}, [%a, {%r2}];\n" + END);
+    EXPECT_EQ(broken.run(threads(1), {}, &said_), Fault::illegal_instruction);
+    EXPECT_TRUE(has_said("PTX line 13: ")) << said_;
+    EXPECT_TRUE(has_said("in kernel kernel")) << said_;
+}
+
 // ---- memory --------------------------------------------------------------------------------------------------------
 
 // Just below the null pointer, where an address and the access's bytes add up to zero.
@@ -242,6 +255,23 @@ DONE:
         EXPECT_EQ(word(0), ~0u);
         EXPECT_EQ(word(31), ~0u);
     }
+}
+
+// An instruction at which each eight lanes meet apart.
+TEST_F(EngineTest, GroupsThatMetApartBecomeOne) {
+    if (shuffle_seed() != 0) GTEST_SKIP() << "shuffled, they may part at any time";
+    EXPECT_EQ(run(R"(
+    and.b32 %r0, %tid, 24;
+    shl.b32 %r1, 255, %r0;
+    shfl.sync.bfly.b32 %r2, %tid, 3, 31, %r1;
+    activemask.b32 %r3;
+    mad.wide.u32 %a, %tid, 4, %a;
+    st.global.u32 [%a], %r3;
+)"),
+              Fault::none)
+        << said_;
+    EXPECT_EQ(word(0), ~0u);
+    EXPECT_EQ(word(31), ~0u);
 }
 
 // ---- calls ---------------------------------------------------------------------------------------------------------

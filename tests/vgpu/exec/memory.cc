@@ -40,6 +40,7 @@ struct Arena {
     uint64_t limit = 0, used = 0;
     uint64_t heap_used = 0; // of what is used
     uint64_t next = 0;      // where the next allocation goes, from the arena's base
+    uint32_t visitors = 0;  // devices that have access to all of it, a bit for each
 };
 
 class AddressSpace {
@@ -141,12 +142,25 @@ const Allocation *at_or_before(uint64_t address) {
     return at == space().allocations.begin() ? nullptr : &std::prev(at)->second;
 }
 
+// With the mutex held: the live allocation that the address is in; nullptr: none.
+const Allocation *live_at(uint64_t address) {
+    const Allocation *before = at_or_before(address);
+    bool is_in = before != nullptr && !before->is_freed && address < before->base + before->size_bytes;
+    return is_in ? before : nullptr;
+}
+
+// With the mutex held.
+bool has_access(int device, const Allocation &to) {
+    if (!is_on_device(to.kind) || to.device == device) return true;
+    return ((to.visitors | space().arena(to.device).visitors) >> device & 1) != 0;
+}
+
 void mark_written(uint64_t address, uint64_t bytes) {
     if (space().is_device(address)) memset(space().shadow(address), 1, bytes);
 }
 
 void add(uint64_t base, uint64_t bytes, int device, MemoryKind kind) {
-    space().allocations[base] = {base, bytes, device, kind, false, ++space().count};
+    space().allocations[base] = {base, bytes, device, kind, false, ++space().count, 0};
 }
 
 // With the mutex held. 0: there is no room.
@@ -248,8 +262,23 @@ std::vector<Allocation> memory_live(MemoryKind kind) {
 }
 
 bool memory_holds(uint64_t address, uint64_t bytes) {
-    Reach reach;
-    return memory_reach(address, &reach) && bytes <= reach.end - address;
+    std::shared_lock lock(space().mutex);
+    const Allocation *found = live_at(address);
+    return found != nullptr && bytes <= found->base + found->size_bytes - address;
+}
+
+void memory_set_peer(int device, int owner, bool has_access) {
+    std::unique_lock lock(space().mutex);
+    uint32_t bit = uint32_t{1} << device, &visitors = space().arena(owner).visitors;
+    visitors = has_access ? visitors | bit : visitors & ~bit;
+    space().epoch++;
+}
+
+void memory_share(uint64_t base, uint32_t devices) {
+    std::unique_lock lock(space().mutex);
+    auto at = space().allocations.find(base);
+    if (at != space().allocations.end()) at->second.visitors = devices;
+    space().epoch++;
 }
 
 uint8_t *memory_bytes(uint64_t address) {
@@ -272,12 +301,12 @@ void memory_fill(uint64_t to, uint8_t value, uint64_t bytes) {
     mark_written(to, bytes);
 }
 
-bool memory_reach(uint64_t address, Reach *reach) {
+bool memory_reach(int device, uint64_t address, Reach *reach) {
     std::shared_lock lock(space().mutex);
-    const Allocation *before = at_or_before(address);
-    if (before == nullptr || before->is_freed || address >= before->base + before->size_bytes) return false;
-    bool on_device = is_on_device(before->kind);
-    *reach = {before->base, before->base + before->size_bytes, on_device ? space().to_host() : 0, on_device};
+    const Allocation *found = live_at(address);
+    if (found == nullptr || !has_access(device, *found)) return false;
+    bool on_device = is_on_device(found->kind);
+    *reach = {found->base, found->base + found->size_bytes, on_device ? space().to_host() : 0, on_device};
     return true;
 }
 

@@ -33,11 +33,12 @@ struct Reach {
     }
 };
 
-// The live allocation that `address` is in; false: none.
-bool memory_reach(uint64_t address, Reach *reach);
+// The live allocation that `address` is in, where `device` has access to it; false: none.
+bool memory_reach(int device, uint64_t address, Reach *reach);
 // All device memory, allocated or not, if `address` is in it.
 bool memory_reach_anywhere(uint64_t address, Reach *reach);
-// Grows with every allocation that is freed: a Reach is good for as long as this stays.
+// Grows with every allocation that is freed or that a device loses access to: a Reach is good for as long as this
+// stays.
 uint64_t memory_epoch();
 // What lies at an address, for a report: "4 bytes behind the end of an allocation of 256 bytes".
 std::string memory_describe(uint64_t address, uint64_t bytes);

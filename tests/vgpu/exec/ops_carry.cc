@@ -1,4 +1,8 @@
-// Integer arithmetic in several words: the carry flag, which is a borrow after a subtraction, is a bit for each lane.
+// Integer arithmetic in several words: the carry flag is a bit for each lane.
+//
+// A subtraction adds the complement, a + ~b + 1, and its carry is that of this sum: set where nothing was borrowed. The
+// PTX ISA calls it the borrow, and no chain of sub and subc alone tells the two apart, but nvcc's division of 128 bits
+// does: it compares by sub.cc, subc.cc ... and takes the outcome by addc.u32 %r, 0, 0.
 #include "tests/vgpu/exec/ops_integer.h"
 
 namespace vgpu::VGPU_ISA {
@@ -18,11 +22,8 @@ template <class T> Sum<T> add_carry(T a, T b, T in) {
 struct Add {
     template <class T> static Sum<T> run(T a, T b, T in) { return add_carry(a, b, in); }
 };
-struct Sub {
-    template <class T> static Sum<T> run(T a, T b, T in) {
-        const T partial = (T)(a - b), value = (T)(partial - in);
-        return {value, a < b || partial < in};
-    }
+template <bool IS_FIRST> struct Sub {
+    template <class T> static Sum<T> run(T a, T b, T in) { return add_carry(a, (T)~b, IS_FIRST ? (T)1 : in); }
 };
 template <class Product, class S> struct Mad { // S: the product is one of signed or of unsigned numbers
     template <class T> static Sum<T> run(T a, T b, T c, T in) { return add_carry((T)Product::run((S)a, (S)b), c, in); }
@@ -68,9 +69,9 @@ const Row rows[] = {
     {"add", "cc " ALL, "t t t", sum<Add, false, true>},
     {"addc", ALL, "t t t", sum<Add, true, false>},
     {"addc", "cc " ALL, "t t t", sum<Add, true, true>},
-    {"sub", "cc " ALL, "t t t", sum<Sub, false, true>},
-    {"subc", ALL, "t t t", sum<Sub, true, false>},
-    {"subc", "cc " ALL, "t t t", sum<Sub, true, true>},
+    {"sub", "cc " ALL, "t t t", sum<Sub<true>, false, true>},
+    {"subc", ALL, "t t t", sum<Sub<false>, true, false>},
+    {"subc", "cc " ALL, "t t t", sum<Sub<false>, true, true>},
     {"mad", "lo cc " ALL, "t t t t", mad<MulLow, false, true>},
     {"mad", "hi cc " ALL, "t t t t", mad<MulHigh, false, true>},
     {"madc", "lo " ALL, "t t t t", mad<MulLow, true, false>},

@@ -126,6 +126,25 @@ template <class SignedA, int ELEMENT_BITS, int FIRST> Run dot_product(const Form
     });
 }
 
+// Of the unsigned numbers of BITS bits in two registers: each difference, or all of them added to `c`.
+template <int BITS, bool IS_SUM> struct Distances {
+    static uint32_t run(uint32_t a, uint32_t b, uint32_t c) {
+        const uint32_t mask = (1u << BITS) - 1;
+        uint32_t sum = c, each = 0;
+        for (int i = 0; i < 32; i += BITS) {
+            const uint32_t x = a >> i & mask, y = b >> i & mask, distance = x < y ? y - x : x - y;
+            sum += distance;
+            each |= distance << i;
+        }
+        return IS_SUM ? sum : each;
+    }
+};
+
+template <int BITS> Run distances(const Form &form) {
+    if (form.has("add")) return map<Distances<BITS, true>, uint32_t, uint32_t, uint32_t, uint32_t>;
+    return map<Distances<BITS, false>, uint32_t, uint32_t, uint32_t, uint32_t>;
+}
+
 template <class Op> Run divide(const Form &form) {
     return with_integer(form.type(), [](auto t) -> Run { return map_each<Op, decltype(t), decltype(t), decltype(t)>; });
 }
@@ -176,6 +195,8 @@ const Row rows[] = {
     {"abs", "s16|s32|s64", "t t", integer1<Abs>},
     {"neg", "s16|s32|s64", "t t", integer1<Neg>},
     {"sad", ALL, "t t t t", integer3<Sad>},
+    {"vabsdiff2", "u32 u32 u32 add?", "t t t t", distances<16>},
+    {"vabsdiff4", "u32 u32 u32 add?", "t t t t", distances<8>},
     {"dp4a", "u32|s32 u32|s32", "b32 t1 t2 b32", dot_product<int8_t, 8, 0>},
     {"dp2a", "lo u32|s32 u32|s32", "b32 t1 t2 b32", dot_product<int16_t, 16, 0>},
     {"dp2a", "hi u32|s32 u32|s32", "b32 t1 t2 b32", dot_product<int16_t, 16, 2>},

@@ -81,7 +81,9 @@ TEST_P(Ops, CarriesChain) {
         words("add.cc.u32", 0, sum), words("addc.cc.u32", 1, sum);
         for (int l = 0; l < LANES; l++)
             ASSERT_EQ(carry_ >> l & 1, (a[l] + b[l] < a[l])) << a[l] << " + " << b[l];
-        words("sub.cc.u32", 0, difference), words("subc.u32", 1, difference);
+        words("sub.cc.u32", 0, difference), words("subc.cc.u32", 1, difference);
+        for (int l = 0; l < LANES; l++)
+            ASSERT_EQ(carry_ >> l & 1, (a[l] >= b[l])) << a[l] << " - " << b[l];
         // The low words' product, the high words added to its upper half.
         const auto multiply = [&](const char *opcode, int i) {
             for (int l = 0; l < LANES; l++) {

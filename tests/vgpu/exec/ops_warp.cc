@@ -77,6 +77,15 @@ template <Shuffle mode> int source_lane(int lane, uint32_t b, uint32_t c, bool *
     return *valid ? source : lane;
 }
 
+// What a lane gives that does not take part is undefined.
+constexpr uint32_t ABSENT_VALUE = 0xdeadbeef;
+
+void check_absent(const Warp &warp, const Instr &in, int lane, int source) {
+    if ((checks_enabled() & CHECK_INIT) == 0 || reads_ahead(warp.frame(), in)) return;
+    const char *why = warp.live() >> source & 1 ? "does not take part" : "has exited or was never there";
+    throw Trap{Fault::failure, "shuffle from lane " + std::to_string(source) + ", which " + why, lane};
+}
+
 template <Shuffle mode> void shuffle(Warp &warp, const Instr &in, Mask active) {
     const std::vector<Part> *parts = warp.meet(in, 5, active);
     if (parts == nullptr) return;
@@ -90,8 +99,8 @@ template <Shuffle mode> void shuffle(Warp &warp, const Instr &in, Mask active) {
         for_each_lane(part, [&](int l) {
             bool inside;
             int source = source_lane<mode>(l, b[l], c[l], &inside);
-            // What a lane that does not take part would give is undefined; this value shows it.
-            result[l] = present >> source & 1 ? values[source] : 0xdeadbeef;
+            if ((present >> source & 1) == 0) check_absent(warp, *part.in, l, source);
+            result[l] = present >> source & 1 ? values[source] : ABSENT_VALUE;
             valid |= Mask{inside} << l;
         });
         for_each_lane(part, [&](int l) { d[l] = result[l]; });

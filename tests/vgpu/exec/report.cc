@@ -4,14 +4,16 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 namespace vgpu {
 namespace {
 
-constexpr uint64_t DEFAULT_BUDGET = 20000000000; // half a minute and more
+constexpr uint64_t DEFAULT_BUDGET = 2000000000; // seconds
+constexpr uint64_t WORKERS_MOST = 1024;
+constexpr uint64_t FAULT_STATUS = 99;
 
 struct CheckName {
     const char *name;
@@ -19,14 +21,16 @@ struct CheckName {
 };
 constexpr CheckName CHECK_NAMES[] = {
     {"bounds", CHECK_BOUNDS},     {"init", CHECK_INIT},   {"races", CHECK_RACES}, {"leaks", CHECK_LEAKS},
-    {"barriers", CHECK_BARRIERS}, {"loops", CHECK_LOOPS}, {"all", CHECK_ALL},     {"none", 0},
+    {"barriers", CHECK_BARRIERS}, {"loops", CHECK_LOOPS}, {"all", CHECK_ALL},
 };
 
+const char CHECKS[] = "a list with commas of bounds, init, races, leaks, barriers, loops, or all, or none";
+
 unsigned read_checks() {
-    const char *list = getenv("VGPU_CHECK");
-    if (list == nullptr) return CHECK_ALL;
+    std::string_view list = text_setting("VGPU_CHECK"), rest = list;
+    if (list.empty()) return CHECK_ALL;
+    if (list == "none") return 0;
     unsigned checks = 0;
-    std::string_view rest = list;
     while (!rest.empty()) {
         std::string_view name = rest.substr(0, rest.find(','));
         rest.remove_prefix(std::min(name.size() + 1, rest.size()));
@@ -34,24 +38,30 @@ unsigned read_checks() {
         for (const CheckName &known : CHECK_NAMES) {
             if (name == known.name) found = &known;
         }
-        if (found == nullptr) {
-            bad_setting("VGPU_CHECK", name, "one of bounds, init, races, leaks, barriers, loops, all, none");
-        }
+        if (found == nullptr) bad_setting("VGPU_CHECK", list, CHECKS);
         checks |= found->checks;
     }
     return checks;
 }
 
-uint64_t read_number(const char *variable, uint64_t otherwise) {
-    const char *text = getenv(variable);
-    if (text == nullptr || *text == '\0') return otherwise;
-    char *end;
-    uint64_t value = strtoull(text, &end, 10);
-    if (*end != '\0' || *text == '-') bad_setting(variable, text, "a number");
+uint64_t read_number(const char *variable, uint64_t otherwise, uint64_t least, uint64_t most) {
+    std::string_view text = text_setting(variable);
+    if (text.empty()) return otherwise;
+    uint64_t value = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+        std::string range = "a number from " + std::to_string(least) + " to " + std::to_string(most);
+        bad_setting(variable, text, range.c_str());
+    }
     return value;
 }
 
 } // namespace
+
+std::string_view text_setting(const char *variable) {
+    const char *text = getenv(variable);
+    return text == nullptr ? "" : text;
+}
 
 void bad_setting(const char *variable, std::string_view value, const char *allowed) {
     fprintf(stderr, "vgpu: %s: '%.*s' is not %s\n", variable, int(value.size()), value.data(), allowed);
@@ -66,18 +76,37 @@ unsigned checks_enabled() {
 bool engine_checks_leaks() { return (checks_enabled() & CHECK_LEAKS) != 0; }
 
 uint64_t shuffle_seed() {
-    static const uint64_t seed = read_number("VGPU_SEED", 0);
+    static const uint64_t seed = read_number("VGPU_SEED", 0, 0, UINT64_MAX);
     return seed;
 }
 
 uint64_t block_budget() {
-    static const uint64_t budget = read_number("VGPU_BUDGET", DEFAULT_BUDGET);
+    static const uint64_t budget = read_number("VGPU_BUDGET", DEFAULT_BUDGET, 1, UINT64_MAX);
     return budget;
 }
 
 uint64_t worker_count(uint64_t processors) {
-    static const uint64_t count = read_number("VGPU_THREADS", processors);
-    return count == 0 ? 1 : count;
+    static const uint64_t count = read_number("VGPU_THREADS", std::min(processors, WORKERS_MOST), 1, WORKERS_MOST);
+    return count;
+}
+
+bool prints_stats() {
+    static const bool is_on = read_number("VGPU_STATS", 0, 0, 1) == 1;
+    return is_on;
+}
+
+int status_after_fault() {
+    static const auto status = static_cast<int>(read_number("VGPU_EXIT", FAULT_STATUS, 0, 255));
+    return status;
+}
+
+void check_settings() {
+    checks_enabled();
+    shuffle_seed();
+    block_budget();
+    worker_count(1);
+    prints_stats();
+    status_after_fault();
 }
 
 void report(const std::string &text) {

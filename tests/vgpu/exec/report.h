@@ -31,6 +31,9 @@ struct Trap {
 // Ends the process: an environment variable's value is none of those that it may have.
 [[noreturn]] void bad_setting(const char *variable, std::string_view value, const char *allowed);
 
+// An environment variable's value; empty: it is not set.
+std::string_view text_setting(const char *variable);
+
 // The checkers that are on, read from the environment once.
 unsigned checks_enabled();
 // VGPU_SEED: 0 runs warps and threads in their natural order, others shuffle it.
@@ -40,6 +43,12 @@ uint64_t block_budget();
 
 // VGPU_THREADS: how many threads of the host run blocks.
 uint64_t worker_count(uint64_t processors);
+// VGPU_STATS: whether a line at the end of the process tells of what it executed.
+bool prints_stats();
+// VGPU_EXIT: what a process exits with after a fault where its own status is 0.
+int status_after_fault();
+// Reads all of these, so that a wrong one ends the process at its start.
+void check_settings();
 
 // Writes a whole report to stderr at once.
 void report(const std::string &text);

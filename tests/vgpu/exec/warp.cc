@@ -256,7 +256,7 @@ const std::vector<Part> *Warp::meet(const Instr &in, int members_operand, Mask a
         others.mask = active & ~same;
         park(others);
         leave(others.mask);
-        update_limit();
+        stop(); // they go first, and become one with these behind the instruction
         active = same;
     }
 

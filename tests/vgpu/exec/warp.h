@@ -64,6 +64,10 @@ struct Part {
 enum class Access : uint8_t { load, store, atomic };
 constexpr uint32_t MAX_ACCESS_BYTES = 32; // of one lane, with all elements of a vector
 
+// CUB and Thrust read elements of shared memory behind the last one and shuffle from lanes that are not there, which
+// they then do not use. They are known by the folders of their source files.
+bool reads_ahead(const Frame &frame, const Instr &in);
+
 class Warp : public WarpRegisters {
   public:
     Warp(Block &block, int index, Mask lanes);

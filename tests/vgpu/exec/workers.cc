@@ -60,8 +60,12 @@ class Workers {
   public:
     Workers() {
         uint64_t count = worker_count(host_processors());
-        for (uint64_t i = 0; i < count; i++)
-            std::thread(&Workers::work, this).detach();
+        try {
+            for (uint64_t i = 0; i < count; i++)
+                std::thread(&Workers::work, this).detach();
+        } catch (const std::system_error &problem) {
+            bad_setting("VGPU_THREADS", std::to_string(count), "a number of threads that the system gives");
+        }
     }
 
     void run(Running &running) {
@@ -168,7 +172,7 @@ void print_stats() {
 }
 
 void run_timed(Running &running) {
-    static const bool has_stats = getenv("VGPU_STATS") != nullptr && atexit(print_stats) == 0;
+    static const bool has_stats = prints_stats() && atexit(print_stats) == 0;
     auto begin = std::chrono::steady_clock::now();
     workers().run(running);
     if (!has_stats) return;

@@ -235,6 +235,7 @@ std::vector<Program> memory_programs() {
         {"dynamic_shared_load_behind", [] { return load_shared(THREADS); }},
         {"shared_misaligned", store_shared_misaligned},
         {"local_store_behind", [] { return store_local(8); }},
+        {"local_store_before", [] { return store_local(-1); }},
         {"local_store_far", [] { return store_local(1 << 24); }},
         {"local_store_last", [] { return store_local(7); }},
         {"global_unwritten", load_unwritten_global},

@@ -82,6 +82,21 @@ __global__ void present_lanes_kernel(int *out) {
     out[thread()] = value;
 }
 
+// The value of a lane that is not there any more, or that does something else.
+__global__ void shuffle_from_exited_kernel(int *out) {
+    if (lane() == 20) return;
+    out[thread()] = __shfl_sync(~0u, thread(), 20);
+}
+
+__global__ void shuffle_from_outside_kernel(int *out) {
+    if (lane() < 16) out[thread()] = __shfl_down_sync(0xffffu, thread(), 1);
+}
+
+// Within the half that takes part.
+__global__ void shuffle_in_half_kernel(int *out) {
+    if (lane() < 16) out[thread()] = __shfl_down_sync(0xffffu, thread(), 1, 16);
+}
+
 __global__ void endless_kernel(int *data) {
     if (thread() == 37) {
         while (*static_cast<volatile int *>(data) == 0) { // fault
@@ -279,6 +294,9 @@ std::vector<Program> sync_programs() {
         {"deadlock", [] { return run(deadlock_kernel); }},
         {"absent_lanes", [] { return run(absent_lanes_kernel); }},
         {"present_lanes", [] { return run(present_lanes_kernel); }},
+        {"shuffle_from_exited", [] { return run(shuffle_from_exited_kernel); }},
+        {"shuffle_from_outside", [] { return run(shuffle_from_outside_kernel); }},
+        {"shuffle_in_half", [] { return run(shuffle_in_half_kernel); }},
         {"endless", [] { return run(endless_kernel); }},
         {"spin", [] { return run(spin_kernel); }},
         {"shared_write_write", [] { return run(shared_write_write_kernel); }},

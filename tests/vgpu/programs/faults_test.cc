@@ -58,7 +58,8 @@ const Fault FAULTS[] = {
     {"global_store_null", GLOBAL_STORE, STORE, CULPRIT, "st.global", ILLEGAL_ADDRESS, MEMORY},
     {"global_store_across_end", "out-of-bounds global store of 8 bytes.*", "wide_store_kernel", CULPRIT, "st.global",
      ILLEGAL_ADDRESS, MEMORY},
-    {"global_load_misaligned", "misaligned global load.*", LOAD, CULPRIT, "ld.global", MISALIGNED, MEMORY},
+    {"global_load_misaligned", "misaligned global load of 4 bytes: address 0x[0-9a-f]+", LOAD, CULPRIT, "ld.global",
+     MISALIGNED, MEMORY},
     {"global_store_misaligned", "misaligned global store.*", STORE, CULPRIT, "st.global", MISALIGNED, MEMORY},
     {"freed_load", FREED, LOAD, CULPRIT, "ld.global", ILLEGAL_ADDRESS, MEMORY},
     {"freed_store", FREED, STORE, CULPRIT, "st.global", ILLEGAL_ADDRESS, MEMORY},
@@ -67,9 +68,11 @@ const Fault FAULTS[] = {
     {"shared_store_far", SHARED_STORE, "shared_store_kernel", CULPRIT, "st.shared", ILLEGAL_ADDRESS, MEMORY},
     {"dynamic_shared_load_behind", "out-of-bounds shared load of 4 bytes.*", "shared_load_kernel", CULPRIT, "ld.shared",
      ILLEGAL_ADDRESS, MEMORY},
-    {"shared_misaligned", "misaligned shared store.*", "shared_misaligned_kernel", CULPRIT, "st.shared", MISALIGNED,
-     MEMORY},
+    {"shared_misaligned", "misaligned shared store of 4 bytes: offset [0-9]+", "shared_misaligned_kernel", CULPRIT,
+     "st.shared", MISALIGNED, MEMORY},
     {"local_store_behind", "out-of-bounds local store of 4 bytes.*", "local_kernel", CULPRIT, "st.local",
+     ILLEGAL_ADDRESS, MEMORY},
+    {"local_store_before", "out-of-bounds local store of 4 bytes: offset -4 of.*", "local_kernel", CULPRIT, "st.local",
      ILLEGAL_ADDRESS, MEMORY},
     {"local_store_far", "out-of-bounds local store of 4 bytes.*", "local_kernel", CULPRIT, "st.local", ILLEGAL_ADDRESS,
      MEMORY},
@@ -82,6 +85,10 @@ const Fault FAULTS[] = {
     {"divergent_barrier", "barrier divergence.*", "divergent_barrier_kernel", nullptr, "bar", FAILURE},
     {"split_barrier", "barrier divergence.*", "split_barrier_kernel", nullptr, "bar", FAILURE},
     {"deadlock", "deadlock.*", "deadlock_kernel", nullptr, "barrier.sync", FAILURE},
+    {"shuffle_from_exited", "shuffle from lane 20, which has exited.*", "shuffle_from_exited_kernel", nullptr, "shfl",
+     FAILURE},
+    {"shuffle_from_outside", "shuffle from lane 16, which does not take part", "shuffle_from_outside_kernel", nullptr,
+     "shfl", FAILURE},
     {"absent_lanes", "deadlock.*", "absent_lanes_kernel", nullptr, "sync", FAILURE},
     {"endless", "endless loop.*", "endless_kernel", "block (0,0,0), thread (37,0,0)", "", TIMEOUT, SYNC},
     {"spin", "endless loop.*", "spin_kernel", nullptr, "", TIMEOUT, SYNC},
@@ -120,6 +127,7 @@ const char *const CORRECT_PROGRAMS[] = {
     "local_written",
     "uniform_barrier",
     "present_lanes",
+    "shuffle_in_half",
     "shared_write_atomic",
     "syncthreads",
     "two_barriers_a_round",
@@ -188,11 +196,12 @@ struct Result {
     }
 };
 
-Result run(const std::string &program, const std::string &checks) {
+Result run(const std::string &program, const std::string &checks, const std::string &settings = "") {
     Result result;
     // Enough for the programs that end, and soon used up by those that do not.
     const std::string budget = "VGPU_BUDGET=20000000 ";
-    std::string command = budget + "VGPU_CHECK=" + checks + " timeout 300 " + FAULTS_PROGRAM + " " + program + " 2>&1";
+    std::string command =
+        budget + "VGPU_CHECK=" + checks + " " + settings + " timeout 300 " + FAULTS_PROGRAM + " " + program + " 2>&1";
     FILE *pipe = popen(command.c_str(), "r");
     if (pipe == nullptr) return result;
     char buffer[4096];
@@ -226,6 +235,7 @@ TEST_P(Planted, IsReportedWithItsPlace) {
     Result result = run(fault.program, "all");
     SCOPED_TRACE(result.output);
     ASSERT_TRUE(WIFEXITED(result.status));
+    EXPECT_EQ(WEXITSTATUS(result.status), 99);
     EXPECT_GE(result.reports(), 1u);
     EXPECT_EQ(result.find("(?:^|\n)error (\\d+)"), std::to_string(fault.error)); // "": it did not come to its end
     std::string what = result.find("vgpu: ERROR: ([^\n]*)");
@@ -291,6 +301,31 @@ TEST(Faults, WhatIsNotKnownEndsTheLaunch) {
         EXPECT_TRUE(std::regex_search(result.output, std::regex(row.report)));
         EXPECT_EQ(result.find("(?:^|\n)error (\\d+)"), std::to_string(ILLEGAL_INSTRUCTION));
     }
+}
+
+TEST(Faults, TheExitStatusCanBeTheProgramsOwn) {
+    Result result = run("trap", "all", "VGPU_EXIT=0");
+    ASSERT_TRUE(WIFEXITED(result.status));
+    EXPECT_EQ(WEXITSTATUS(result.status), 0);
+    EXPECT_EQ(WEXITSTATUS(run("trap", "all", "VGPU_EXIT=3").status), 3);
+}
+
+// At the start, whatever the program would do with them.
+TEST(Faults, SettingsThatMakeNoSenseEndTheProcess) {
+    for (const char *setting :
+         {"VGPU_CHECK=bound", "VGPU_CHECK=all,none", "VGPU_SEED=18446744073709551616", "VGPU_SEED=-1",
+          "VGPU_BUDGET=abc", "VGPU_BUDGET=0", "VGPU_THREADS=100000", "VGPU_THREADS=0", "VGPU_STATS=yes",
+          "VGPU_EXIT=256", "VGPU_STREAMS=late", "VGPU_MODEL=abacus", "VGPU_DEVICES=17", "VGPU_MEMORY=0"}) {
+        Result result = run("global_written", "all", setting);
+        ASSERT_TRUE(WIFEXITED(result.status));
+        EXPECT_EQ(WEXITSTATUS(result.status), 2) << setting;
+        std::string name = std::string(setting).substr(0, std::string(setting).find('='));
+        EXPECT_EQ(result.output.find("vgpu: " + name), 0u) << result.output;
+    }
+    Result misspelt = run("global_written", "all", "VGPU_CHEKC=none");
+    EXPECT_EQ(WEXITSTATUS(misspelt.status), 0);
+    EXPECT_EQ(misspelt.output, "vgpu: warning: there is no setting VGPU_CHEKC\nerror 0\n");
+    EXPECT_EQ(run("global_written", "all", "VGPU_STATS=0").output, "error 0\n");
 }
 
 // The harness itself: a program that does not exist is no silence.

@@ -363,6 +363,45 @@ TEST_F(Arithmetic, IntegerIntrinsics) {
     }
 }
 
+// ---- division of 128 bits ------------------------------------------------------------------------------------------
+
+template <class Integer> __global__ void divide_kernel(const Integer *x, const Integer *y, Integer *out) {
+    int i = global_index();
+    out[2 * i] = x[i] / y[i];
+    out[2 * i + 1] = x[i] % y[i];
+}
+
+// Of all magnitudes; a signed one of both signs. Never 0.
+template <class Integer> std::vector<Integer> random_wide(std::mt19937 &random) {
+    std::vector<Integer> values(COUNT);
+    for (Integer &value : values) {
+        unsigned __int128 bits = 0;
+        for (int word = 0; word < 4; word++)
+            bits = bits << 32 | random();
+        value = static_cast<Integer>(bits) >> random() % 128;
+        if (value == 0) value = 3;
+    }
+    return values;
+}
+
+template <class Integer> void expect_quotients(unsigned seed) {
+    std::mt19937 random(seed);
+    std::vector<Integer> x = random_wide<Integer>(random), y = random_wide<Integer>(random);
+    DeviceArray<Integer> device_x(x), device_y(y), out(2 * COUNT);
+    divide_kernel<<<BLOCKS, THREADS>>>(device_x.data(), device_y.data(), out.data());
+    LAUNCH_OK();
+    std::vector<Integer> actual = out.values();
+    for (int i = 0; i < COUNT; i++) {
+        ASSERT_TRUE(actual[2 * i] == x[i] / y[i]) << "quotient " << i;
+        ASSERT_TRUE(actual[2 * i + 1] == x[i] % y[i]) << "remainder " << i;
+    }
+}
+
+TEST_F(Arithmetic, DivisionOf128Bits) {
+    expect_quotients<unsigned __int128>(11);
+    expect_quotients<__int128>(12);
+}
+
 // ---- conversions ---------------------------------------------------------------------------------------------------
 
 constexpr int CONVERSIONS = 7;

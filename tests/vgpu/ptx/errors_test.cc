@@ -8,7 +8,8 @@ namespace {
 
 std::string error_of(const std::string &text) {
     try {
-        parse(text);
+        for (const auto &function : parse(text)->functions)
+            if (!function->error.empty()) return function->error;
     } catch (const Error &error) {
         return error.what();
     }
@@ -246,7 +247,7 @@ TEST(ErrorTest, OfInstructions) {
         {"@%p1 @%p2 ret;", 1, "expected an instruction", "@"},
         {"%r1 = 5;", 1, "expected an instruction", "%r1"},
         {"5;", 1, "expected an instruction", "5"},
-        {"ret\n}", 2, "expected an operand", "}"},
+        {"ret", 2, "expected an operand", "}"},
         {"add.s32 %r1, %r2", 2, "expected ';'", "}"},
         {"add.s32 %r1 %r2;", 1, "expected ';'", "%r2"},
         {"add.s32 %r1, ;", 1, "expected an operand", ";"},
@@ -287,6 +288,17 @@ TEST(ErrorTest, OfOperands) {
         {"call %unknown, (x);", 1, "nothing that is declared has this name", "%unknown"},
         {"a: call a;", 1, "a label is no operand of this instruction", "a"},
     });
+}
+
+TEST(ErrorTest, InABodyAreOnlyItsOwn) {
+    std::unique_ptr<Module> module = parse_after_header(
+        ".entry bad() { .reg .b32 r; { mov.u32 r, [; } }\n.global .u32 a;\n.entry good() { ret; }\n");
+    ASSERT_EQ(module->functions.size(), 2u);
+    EXPECT_NE(module->functions[0]->error, "");
+    EXPECT_TRUE(module->functions[0]->code.empty());
+    EXPECT_EQ(module->functions[1]->error, "");
+    EXPECT_EQ(module->functions[1]->code.size(), 1u);
+    EXPECT_EQ(module->variables.size(), 1u);
 }
 
 TEST(ErrorTest, OfNumbers) {

@@ -106,6 +106,7 @@ struct Function {
     uint32_t required_threads[3] = {0, 0, 0}; // .reqntid
     uint32_t required_cluster[3] = {0, 0, 0}; // .reqnctapercluster
     int line = 0;
+    std::string error; // why the body could not be parsed; it is empty then. Only who runs the function minds
 };
 
 struct Module {
@@ -118,7 +119,7 @@ struct Module {
     int find_variable(std::string_view name) const;
 };
 
-// Throws Error.
+// Throws Error, but for what is wrong in the body of a function, which the function keeps.
 std::unique_ptr<Module> parse(std::string_view text);
 
 } // namespace vgpu::ptx

@@ -50,6 +50,8 @@ class ModuleParser {
     void parse_variables(Space space, bool is_extern);
     void add_variable(Variable variable);
     void parse_function(bool is_entry, bool is_extern);
+    void parse_body(Function *function);
+    bool skip_body();
     void parse_function_directives(Function *function);
     void parse_extents(uint32_t extents[3]);
     Function *add_function(Function function);
@@ -250,11 +252,37 @@ void ModuleParser::parse_function(bool is_entry, bool is_extern) {
     if (is_extern && header.is_defined) tokens_.fail("a function with .extern has a body");
     Function *function = add_function(std::move(header));
     if (!tokens_.at("{")) return tokens_.expect(";");
-    BodyParser body(&tokens_, symbols_, function);
-    body.parse();
-    located_files_.insert(body.located_files().begin(), body.located_files().end());
+    parse_body(function);
     registers_ += function->registers.size();
     if (registers_ > REGISTERS_MAX) tokens_.fail_last("too many registers");
+}
+
+void ModuleParser::parse_body(Function *function) {
+    const Tokens begin = tokens_;
+    try {
+        BodyParser body(&tokens_, symbols_, function);
+        body.parse();
+        located_files_.insert(body.located_files().begin(), body.located_files().end());
+    } catch (const Error &error) {
+        function->error = error.what();
+        function->registers.clear();
+        function->variables.clear();
+        function->code.clear();
+        tokens_ = begin;
+        if (!skip_body()) throw;
+    }
+}
+
+// From "{" to the "}" that closes it; false: nothing does.
+bool ModuleParser::skip_body() {
+    int depth = 0;
+    do {
+        if (tokens_.at_end()) return false;
+        if (tokens_.at("{")) depth++;
+        if (tokens_.at("}")) depth--;
+        tokens_.take();
+    } while (depth > 0);
+    return true;
 }
 
 void ModuleParser::parse_function_directives(Function *function) {

@@ -302,7 +302,8 @@ TEST(RealTest, Instructions) {
 // Whether a text is taken; what it is not taken for has to be an Error, which any other exception is not.
 bool is_taken(const std::string &text) {
     try {
-        parse(text);
+        for (const auto &function : parse(text)->functions)
+            if (!function->error.empty()) throw Error(function->error);
         return true;
     } catch (const Error &error) {
         EXPECT_EQ(std::string(error.what()).substr(0, 9), "PTX line ");

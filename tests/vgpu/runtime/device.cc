@@ -4,6 +4,7 @@
 #include <array>
 
 #include "tests/vgpu/runtime/errors.h"
+#include "tests/vgpu/runtime/exit_status.h"
 
 namespace vgpu {
 namespace {
@@ -20,6 +21,12 @@ void Device::set_default_limits() {
     const size_t defaults[LIMITS] = {1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};
     for (int i = 0; i < LIMITS; i++)
         limits[i] = defaults[i];
+}
+
+void Device::set_fault(cudaError_t error) {
+    cudaError_t none = cudaSuccess;
+    fault.compare_exchange_strong(none, error);
+    exit_after_fault();
 }
 
 void Device::surface_fault() {

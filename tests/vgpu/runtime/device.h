@@ -27,6 +27,8 @@ struct Device {
 
     explicit Device(int number);
     void set_default_limits();
+    // What an operation failed with, unless one did before.
+    void set_fault(cudaError_t error);
     // Brings a fault to light; what every synchronising call ends with.
     void surface_fault();
 };

@@ -139,6 +139,8 @@ cudaError_t cudaDeviceReset() {
         }
         device.fault = device.sticky = cudaSuccess;
         std::lock_guard lock(device.mutex);
+        for (int peer : device.peers)
+            memory_set_peer(device.index, peer, false);
         device.peers.clear();
         device.set_default_limits();
     });
@@ -212,6 +214,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
         require(device_at(peer).index != device.index, cudaErrorInvalidDevice);
         std::lock_guard lock(device.mutex);
         require(device.peers.insert(peer).second, cudaErrorPeerAccessAlreadyEnabled);
+        memory_set_peer(device.index, peer, true);
     });
 }
 
@@ -221,6 +224,7 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
         Device &device = current_device();
         std::lock_guard lock(device.mutex);
         require(device.peers.erase(peer) == 1, cudaErrorPeerAccessNotEnabled);
+        memory_set_peer(device.index, peer, false);
     });
 }
 

@@ -1,21 +1,39 @@
-// What the environment says.
-#include "tests/vgpu/runtime/environment.h"
-
+// All settings are looked at when the library is loaded: a wrong one ends the process before anything has run, and one
+// of a name that there is none of, which may be misspelt, is told.
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <unistd.h>
+
+#include "tests/vgpu/exec/report.h"
+#include "tests/vgpu/runtime/model.h"
+#include "tests/vgpu/runtime/streams.h"
 
 namespace vgpu {
+namespace {
 
-uint64_t environment_seed() {
-    const char *text = getenv("VGPU_SEED");
-    if (text == nullptr || *text == '\0') return 0;
-    char *end = nullptr;
-    uint64_t seed = strtoull(text, &end, 0);
-    if (*end != '\0') {
-        fprintf(stderr, "vgpu: VGPU_SEED=%s: not a number\n", text);
-        _Exit(2);
+constexpr std::string_view PREFIX = "VGPU_";
+constexpr std::string_view KNOWN[] = {"VGPU_BUDGET", "VGPU_CHECK",   "VGPU_DEVICES", "VGPU_EXIT",
+                                      "VGPU_ISA",    "VGPU_MEMORY",  "VGPU_MODEL",   "VGPU_SEED",
+                                      "VGPU_STATS",  "VGPU_STREAMS", "VGPU_THREADS"};
+
+void name_unknown_settings() {
+    for (char **entry = environ; *entry != nullptr; entry++) {
+        std::string_view name = *entry;
+        name = name.substr(0, name.find('='));
+        if (name.substr(0, PREFIX.size()) != PREFIX) continue;
+        if (std::find(std::begin(KNOWN), std::end(KNOWN), name) != std::end(KNOWN)) continue;
+        fprintf(stderr, "vgpu: warning: there is no setting %.*s\n", int(name.size()), name.data());
     }
-    return seed;
 }
 
+__attribute__((constructor)) void check_environment() {
+    name_unknown_settings();
+    check_settings();
+    model_check_settings();
+    streams_check_settings();
+}
+
+} // namespace
 } // namespace vgpu

@@ -1,13 +1,10 @@
-// Settings that several parts read, and the hash that turns a seed into a sequence.
+// The hash that turns a seed into a sequence.
 #ifndef SHOAL_TESTS_VGPU_RUNTIME_ENVIRONMENT_H
 #define SHOAL_TESTS_VGPU_RUNTIME_ENVIRONMENT_H
 
 #include <cstdint>
 
 namespace vgpu {
-
-// VGPU_SEED, 0 where it is not set: what everything random is drawn from.
-uint64_t environment_seed();
 
 // A bijection of 64 bits that scatters neighbours (the finaliser of SplitMix64).
 inline uint64_t mix(uint64_t value) {

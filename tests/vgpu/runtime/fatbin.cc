@@ -10,6 +10,7 @@ namespace vgpu {
 namespace {
 
 constexpr uint32_t CONTAINER_MAGIC = 0xba55ed50, WRAPPER_MAGIC = 0x466243b1, ELF_MAGIC = 0x464c457f;
+constexpr uint32_t WRAPPER_TO_LINK = 2; // its version where nvcc's linker made it, of -rdc=true
 constexpr uint64_t CONTAINER_HEADER_BYTES = 16;
 constexpr uint16_t ENTRY_PTX = 1;
 constexpr uint64_t FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000;
@@ -148,6 +149,10 @@ std::string image_ptx(const void *image, int capability, std::string *error) {
         return "";
     }
     case ImageKind::wrapper:
+        if (read_at<uint32_t>(bytes, 4) == WRAPPER_TO_LINK) {
+            *error = "relocatable device code, which has to be linked, is not supported; compile with -rdc=false";
+            return "";
+        }
         return image_ptx(read_at<const uint8_t *>(bytes, 8), capability, error);
     case ImageKind::fatbin:
         return container_ptx(bytes, capability, error);

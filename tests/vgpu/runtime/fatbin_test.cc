@@ -151,6 +151,13 @@ TEST(Fatbin, DamagedContainersAreRefused) {
     EXPECT_EQ(error, "neither PTX nor a fat binary");
 }
 
+TEST(Fatbin, RelocatableDeviceCodeIsRefused) {
+    const uint64_t wrapper[] = {uint64_t{2} << 32 | 0x466243b1, 0, 0};
+    std::string error;
+    EXPECT_EQ(image_ptx(wrapper, 90, &error), "");
+    EXPECT_NE(error.find("-rdc=false"), std::string::npos) << error;
+}
+
 TEST(Fatbin, PtxTextIsTakenAsItIs) {
     std::string text = ptx_for("sm_80"), error;
     EXPECT_EQ(image_kind(text.c_str()), ImageKind::ptx);

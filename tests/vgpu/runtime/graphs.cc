@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "tests/vgpu/exec/report.h"
 #include "tests/vgpu/runtime/environment.h"
 
 namespace vgpu {
@@ -95,7 +96,7 @@ void require_acyclic(const Graph &graph) {
 
 cudaError_t graph_run(const Graph &graph) {
     static std::atomic<uint64_t> runs{0};
-    for (const GraphNode *node : graph_order(graph, mix(environment_seed() ^ mix(runs++)))) {
+    for (const GraphNode *node : graph_order(graph, mix(shuffle_seed() ^ mix(runs++)))) {
         cudaError_t error = work_run(node->work);
         if (error != cudaSuccess) return error;
     }

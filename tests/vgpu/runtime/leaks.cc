@@ -1,5 +1,5 @@
 // What a program has not given back when it ends, where VGPU_CHECK has leaks, as by default: a list on stderr, and
-// exit status 99.
+// exit status 99. After a fault the status is exit_status.h's affair.
 //
 // It runs when the loader takes the library down, after the destructors of the program's static objects, which may
 // still free. A module's variables are not leaks; memory whose cudaFreeAsync() has not come to pass is none either.
@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "tests/vgpu/runtime/device.h"
-#include "tests/vgpu/runtime/environment.h"
 #include "tests/vgpu/runtime/events.h"
+#include "tests/vgpu/runtime/exit_status.h"
 #include "tests/vgpu/runtime/graphs.h"
 #include "tests/vgpu/runtime/runtime_memory.h"
 #include "tests/vgpu/runtime/streams.h"
@@ -47,19 +47,22 @@ bool any_device_failed() {
     return false;
 }
 
-__attribute__((destructor)) void report_leaks() {
+size_t report_leaks() {
+    if (!engine_checks_leaks() || any_device_failed()) return 0;
+    return report_memory(MemoryKind::device, "device memory") + report_memory(MemoryKind::pinned, "pinned memory") +
+           report_memory(MemoryKind::managed, "managed memory") +
+           report_objects(stream_handles().all().size(), "streams") +
+           report_objects(event_handles().all().size(), "events") +
+           report_objects(graph_handles().all().size(), "graphs") +
+           report_objects(graph_exec_handles().all().size(), "executable graphs");
+}
+
+__attribute__((destructor)) void end_process() {
     streams_stop();
-    if (!engine_checks_leaks() || any_device_failed()) return;
-    size_t leaks = report_memory(MemoryKind::device, "device memory") +
-                   report_memory(MemoryKind::pinned, "pinned memory") +
-                   report_memory(MemoryKind::managed, "managed memory") +
-                   report_objects(stream_handles().all().size(), "streams") +
-                   report_objects(event_handles().all().size(), "events") +
-                   report_objects(graph_handles().all().size(), "graphs") +
-                   report_objects(graph_exec_handles().all().size(), "executable graphs");
-    if (leaks == 0) return;
+    int status = report_leaks() > 0 ? LEAK_STATUS : exit_replacement();
+    if (status == 0) return;
     fflush(nullptr);
-    _exit(LEAK_STATUS);
+    _exit(status);
 }
 
 } // namespace

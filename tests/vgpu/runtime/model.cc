@@ -119,6 +119,11 @@ const Setup &setup() {
 
 } // namespace
 
+void model_check_settings() {
+    read_model();
+    read_count();
+}
+
 bool parse_bytes(const std::string &text, uint64_t *bytes) {
     if (text.empty() || text[0] < '0' || text[0] > '9') return false;
     char *end = nullptr;

@@ -45,6 +45,7 @@ struct Model {
 
 // Of this process, read from the environment once. A setting that makes no sense ends the process with a message.
 const Model &model();
+void model_check_settings();             // reads them, and no more
 int device_count();                      // that the program sees
 int device_physical_index(int device);   // the device's number without CUDA_VISIBLE_DEVICES
 std::string device_pci_text(int device); // "0000:07:00.0"

@@ -67,6 +67,8 @@ void *allocate(const PoolPtr &pool, size_t bytes, cudaStream_t handle) {
     AllocationNote note;
     note.pool = pool;
     note_add(base, note);
+    std::lock_guard lock(pool->mutex);
+    if (pool->devices != 0) memory_share(base, pool->devices);
     return reinterpret_cast<void *>(base);
 }
 
@@ -94,6 +96,16 @@ uint64_t *figure(Pool &pool, cudaMemPoolAttr attribute) {
 bool is_reuse(cudaMemPoolAttr attribute) {
     return attribute >= cudaMemPoolReuseFollowEventDependencies &&
            attribute <= cudaMemPoolReuseAllowInternalDependencies;
+}
+
+void give_access(Pool &pool, int device, bool has_access) {
+    std::lock_guard lock(pool.mutex);
+    uint32_t bit = uint32_t{1} << device;
+    pool.devices = has_access ? pool.devices | bit : pool.devices & ~bit;
+    for (const Allocation &allocation : memory_live(MemoryKind::device)) {
+        std::optional<AllocationNote> note = note_find(allocation.base);
+        if (note && note->pool.get() == &pool) memory_share(allocation.base, pool.devices);
+    }
 }
 
 PoolPtr find_pool(cudaMemPool_t pool) { return pool_handles().find(pool, cudaErrorInvalidValue); }
@@ -220,7 +232,6 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
     });
 }
 
-// Every device can reach every other.
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc *accesses, size_t count) {
     return api([&] {
         PoolPtr found = find_pool(pool);
@@ -231,15 +242,19 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc *ac
             // Its own device always has access.
             require(device != found->device || accesses[i].flags == cudaMemAccessFlagsProtReadWrite);
         }
+        for (size_t i = 0; i < count; i++)
+            give_access(*found, accesses[i].location.id, accesses[i].flags != cudaMemAccessFlagsProtNone);
     });
 }
 
 cudaError_t cudaMemPoolGetAccess(cudaMemAccessFlags *flags, cudaMemPool_t pool, cudaMemLocation *location) {
     return api([&] {
         require(flags != nullptr);
-        find_pool(pool);
-        location_device(location, cudaMemAllocationTypePinned);
-        *flags = cudaMemAccessFlagsProtReadWrite;
+        PoolPtr found = find_pool(pool);
+        int device = location_device(location, cudaMemAllocationTypePinned);
+        std::lock_guard lock(found->mutex);
+        bool has_access = device == found->device || (found->devices >> device & 1) != 0;
+        *flags = has_access ? cudaMemAccessFlagsProtReadWrite : cudaMemAccessFlagsProtNone;
     });
 }
 

@@ -48,7 +48,8 @@ VGPU_EXPORT void __cudaUnregisterFatBinary(void **handle) {
 }
 
 VGPU_EXPORT char __cudaInitModule(void **handle) {
-    cudaError_t error = api([&] { library_of(handle)->place_managed(current_device_index()); });
+    // Also on a device that has failed: host code goes on using the variables.
+    cudaError_t error = api_without_device([&] { library_of(handle)->place_managed(current_device_index()); });
     return error == cudaSuccess ? 1 : 0;
 }
 

@@ -299,6 +299,63 @@ TEST_F(DevicesTest, PeersAreEnabledOnce) {
     EXPECT_CUDA_ERROR(cudaDeviceEnablePeerAccess(0, 0), cudaErrorInvalidDevice);
 }
 
+TEST_F(DevicesTest, OnlyPeersReachTheMemory) {
+    constexpr uint32_t n = 64;
+    int can = -1;
+    ASSERT_CUDA(cudaDeviceCanAccessPeer(&can, 1, 0));
+    if (can == 0) GTEST_SKIP() << "these GPUs are no peers";
+    DeviceWords theirs(n);
+    void *pinned = nullptr, *managed = nullptr;
+    ASSERT_CUDA(cudaMallocHost(&pinned, n * 4));
+    ASSERT_CUDA(cudaMallocManaged(&managed, n * 4, cudaMemAttachGlobal));
+    ASSERT_CUDA(launch("fill", theirs.get(), n, 5, nullptr));
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    ASSERT_CUDA(cudaSetDevice(1));
+    for (void *hosts : {pinned, managed}) {
+        EXPECT_CUDA(launch("fill", static_cast<uint32_t *>(hosts), n, 5, nullptr));
+        EXPECT_CUDA(cudaDeviceSynchronize());
+    }
+    ASSERT_CUDA(cudaDeviceEnablePeerAccess(0, 0));
+    EXPECT_CUDA(launch("mix", theirs.get(), n, 2, nullptr));
+    EXPECT_CUDA(cudaDeviceSynchronize());
+    ASSERT_CUDA(cudaDeviceDisablePeerAccess(0));
+    if (is_virtual()) { // on a real one nothing would work any more
+        EXPECT_CUDA(launch("mix", theirs.get(), n, 2, nullptr));
+        EXPECT_CUDA_ERROR(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+        ASSERT_CUDA(cudaDeviceReset());
+    }
+    ASSERT_CUDA(cudaSetDevice(0));
+    EXPECT_EQ(theirs.read(), words_of(n, 17));
+    EXPECT_CUDA(cudaFreeHost(pinned));
+    EXPECT_CUDA(cudaFree(managed));
+}
+
+TEST_F(DevicesTest, MemoryOfAPoolIsForWhomItIsGivenTo) {
+    constexpr uint32_t n = 64;
+    int can = -1;
+    ASSERT_CUDA(cudaDeviceCanAccessPeer(&can, 1, 0));
+    if (can == 0) GTEST_SKIP() << "these GPUs are no peers";
+    cudaMemPool_t pool = nullptr;
+    void *words = nullptr;
+    cudaMemAccessDesc access = {{cudaMemLocationTypeDevice, {1}}, cudaMemAccessFlagsProtReadWrite};
+    cudaMemAccessFlags flags = cudaMemAccessFlagsProtRead;
+    ASSERT_CUDA(cudaDeviceGetDefaultMemPool(&pool, 0));
+    EXPECT_CUDA(cudaMemPoolGetAccess(&flags, pool, &access.location));
+    EXPECT_EQ(flags, cudaMemAccessFlagsProtNone);
+    ASSERT_CUDA(cudaMallocAsync(&words, n * 4, nullptr));
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    ASSERT_CUDA(cudaMemPoolSetAccess(pool, &access, 1));
+    EXPECT_CUDA(cudaMemPoolGetAccess(&flags, pool, &access.location));
+    EXPECT_EQ(flags, cudaMemAccessFlagsProtReadWrite);
+    ASSERT_CUDA(cudaSetDevice(1));
+    EXPECT_CUDA(launch("fill", static_cast<uint32_t *>(words), n, 5, nullptr));
+    EXPECT_CUDA(cudaDeviceSynchronize());
+    ASSERT_CUDA(cudaSetDevice(0));
+    access.flags = cudaMemAccessFlagsProtNone;
+    EXPECT_CUDA(cudaMemPoolSetAccess(pool, &access, 1));
+    EXPECT_CUDA(cudaFree(words));
+}
+
 TEST_F(DevicesTest, VariablesOfALibraryAreEachDevicesOwn) {
     uint32_t value = 0;
     void *address[2] = {};

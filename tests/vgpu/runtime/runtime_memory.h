@@ -22,6 +22,7 @@ struct Pool {
 
     std::mutex mutex; // of what follows
     uint64_t release_threshold = 0;
+    uint32_t devices = 0; // others that have access to it, a bit for each
     uint64_t used_bytes = 0, used_high_bytes = 0, reserved_bytes = 0, reserved_high_bytes = 0;
     int reuse[3] = {1, 1, 1}; // cudaMemPoolReuse...: without an effect here
 };

@@ -2,12 +2,10 @@
 #include "tests/vgpu/runtime/streams.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <thread>
 
+#include "tests/vgpu/exec/report.h"
 #include "tests/vgpu/runtime/device.h"
 #include "tests/vgpu/runtime/environment.h"
 
@@ -17,12 +15,11 @@ namespace {
 enum class Schedule : uint8_t { eager, lazy, shuffle };
 
 Schedule read_schedule() {
-    const char *text = getenv("VGPU_STREAMS");
-    if (text == nullptr || *text == '\0' || strcmp(text, "eager") == 0) return Schedule::eager;
-    if (strcmp(text, "lazy") == 0) return Schedule::lazy;
-    if (strcmp(text, "shuffle") == 0) return Schedule::shuffle;
-    fprintf(stderr, "vgpu: VGPU_STREAMS=%s: not eager, lazy or shuffle\n", text);
-    _Exit(2);
+    std::string_view text = text_setting("VGPU_STREAMS");
+    if (text.empty() || text == "eager") return Schedule::eager;
+    if (text == "lazy") return Schedule::lazy;
+    if (text == "shuffle") return Schedule::shuffle;
+    bad_setting("VGPU_STREAMS", text, "eager, lazy or shuffle");
 }
 
 // Never destroyed: threads may still be in it when the process ends.
@@ -34,7 +31,7 @@ struct Scheduler {
     int running = 0; // operations that are no host functions
     bool is_stopping = false;
     const Schedule schedule = read_schedule();
-    const uint64_t seed = environment_seed();
+    const uint64_t seed = shuffle_seed();
     StreamPtr legacy[MAX_DEVICES];
 };
 
@@ -79,10 +76,7 @@ void run_operation(Operation &operation) {
     Device &device = device_at(operation.stream->device);
     if (!operation.run || (device.fault != cudaSuccess && !operation.runs_after_fault)) return;
     cudaError_t error = result_of(operation);
-    if (error != cudaSuccess) {
-        cudaError_t none = cudaSuccess;
-        device.fault.compare_exchange_strong(none, error);
-    }
+    if (error != cudaSuccess) device.set_fault(error);
 }
 
 // The body of a stream's thread: ends when the stream is released and empty.
@@ -285,6 +279,8 @@ void devices_wait() {
 }
 
 bool copies_to_pageable_wait() { return scheduler().schedule == Schedule::eager; }
+
+void streams_check_settings() { read_schedule(); }
 
 void streams_stop() {
     Scheduler &all = scheduler();

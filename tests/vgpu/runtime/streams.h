@@ -84,6 +84,8 @@ bool copies_to_pageable_wait();
 
 // At the process's end: no more operations begin. Waits for those that run now, host functions excepted.
 void streams_stop();
+// Reads VGPU_STREAMS, and no more.
+void streams_check_settings();
 
 } // namespace vgpu
 
