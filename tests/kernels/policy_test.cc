@@ -151,7 +151,7 @@ TEST(Policy, ShapeOfEachSimulator) {
         const SimSpec *sim = sim_spec_at(s);
         PolicyShape shape;
         ASSERT_STATUS(policy_shape(&shape, sim, hidden, 2, POLICY_RELU));
-        int outputs = sim->discrete > 0 ? sim->discrete : sim->continuous;
+        int outputs = sim->discrete + sim->continuous, choices = 0;
         EXPECT_EQ(shape.layers, 3);
         EXPECT_EQ(shape.size[0], sim->obs);
         EXPECT_EQ(shape.size[1], 64);
@@ -159,7 +159,11 @@ TEST(Policy, ShapeOfEachSimulator) {
         EXPECT_EQ(shape.size[3], outputs);
         EXPECT_EQ(shape.params, sim->obs * 64 + 64 + 64 * 32 + 32 + 32 * outputs + outputs);
         EXPECT_EQ(policy_layer_offset(&shape, 1), sim->obs * 64 + 64);
-        EXPECT_EQ(shape.discrete, sim->discrete > 0 ? 1 : 0);
+        for (int k = 0; k < shape.discrete; k++) {
+            EXPECT_EQ(shape.choices[k], sim->choices[k]);
+            choices += shape.choices[k];
+        }
+        EXPECT_EQ(choices, sim->discrete);
         EXPECT_EQ(shape.action_low, sim->action_low);
         EXPECT_EQ(shape.action_high, sim->action_high);
         EXPECT_EQ(shape.activation, POLICY_RELU);
