@@ -8,7 +8,8 @@ namespace {
 
 std::string error_of(const std::string &text) {
     try {
-        for (const auto &function : parse(text)->functions)
+        const auto module = parse(text);
+        for (const auto &function : module->functions)
             if (!function->error.empty()) return function->error;
     } catch (const Error &error) {
         return error.what();

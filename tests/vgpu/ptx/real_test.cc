@@ -302,7 +302,8 @@ TEST(RealTest, Instructions) {
 // Whether a text is taken; what it is not taken for has to be an Error, which any other exception is not.
 bool is_taken(const std::string &text) {
     try {
-        for (const auto &function : parse(text)->functions)
+        const auto module = parse(text);
+        for (const auto &function : module->functions)
             if (!function->error.empty()) throw Error(function->error);
         return true;
     } catch (const Error &error) {
