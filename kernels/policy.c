@@ -123,7 +123,7 @@ static void layer_outputs(const PolicyLayer *layer, const PolicyShape *shape, co
 }
 
 void policy_forward(const PolicyShape *shape, const float *params, const float *obs, float *state, float *outputs) {
-    float buffer[2][POLICY_WIDTH_MAX], gate[POLICY_WIDTH_MAX], candidate[POLICY_WIDTH_MAX];
+    float buffer[2][POLICY_WIDTH_MAX], gate[POLICY_WIDTH_MAX] = {0.0f}, candidate[POLICY_WIDTH_MAX];
     const float *x = obs;
     PolicyLayer layers[POLICY_DENSE_MAX];
     int count = policy_layers(shape, layers);

@@ -16,7 +16,7 @@
 #define PARKING_ACTION_LOW       0.0f
 #define PARKING_ACTION_HIGH      1.0f
 #define PARKING_TIME_LIMIT       100
-#define PARKING_REWARD_THRESHOLD -1.6
+#define PARKING_REWARD_THRESHOLD (-1.6)
 
 // P(name, default, unit, help)
 #define PARKING_PARAMS(P)                                             \

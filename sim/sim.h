@@ -52,11 +52,13 @@ SIM_FN real sim_lerp(real u, real low, real high) { return low + (high - low) * 
 
 // Discrete actions are listed as <NAME>_DISCRETE(D): D(choices) for each. SIM_DISCRETE_COUNT and SIM_DISCRETE_SUM of a
 // list: how many there are, and the choices of all together.
-#define SIM_DISCRETE_ONE(choices)    +1
-#define SIM_DISCRETE_ADD(choices)    +(choices)
+// NOLINTBEGIN(bugprone-macro-parentheses): terms of a sum
+#define SIM_DISCRETE_ONE(choices) 1 +
+#define SIM_DISCRETE_ADD(choices) (choices) +
+// NOLINTEND(bugprone-macro-parentheses)
 #define SIM_DISCRETE_ITEM(choices)   choices,
-#define SIM_DISCRETE_COUNT(DISCRETE) (0 DISCRETE(SIM_DISCRETE_ONE))
-#define SIM_DISCRETE_SUM(DISCRETE)   (0 DISCRETE(SIM_DISCRETE_ADD))
+#define SIM_DISCRETE_COUNT(DISCRETE) (DISCRETE(SIM_DISCRETE_ONE) 0)
+#define SIM_DISCRETE_SUM(DISCRETE)   (DISCRETE(SIM_DISCRETE_ADD) 0)
 
 // SIM_DECLARE(Cartpole, CARTPOLE) makes the structs CartpoleParams and CartpoleState from the two X-macro lists
 // CARTPOLE_PARAMS and CARTPOLE_STATE.

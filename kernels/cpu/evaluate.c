@@ -196,6 +196,7 @@ WIDE_FN void forward_group(Thread *t, Gang *gang, const Group *group, int n, int
         int lane = group->lane[s];
         g.w[s] = gang->packed + (int64_t)(lane / t->lanes_per_slot) * es->packed;
         g.x[s] = &gang->lanes->input[0][lane];
+        g.y[s] = t->scratch->hidden[0] + s * width_pad;
     }
     for (int i = 0; i < es->layers; i++) {
         const PolicyLayer *layer = &es->layer[i];
