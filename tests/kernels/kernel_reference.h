@@ -24,15 +24,10 @@
 #include "kernels/policy_math.h"
 #include "sim/sim_list.h"
 #include "tests/kernels/fresh_seed.h"
+#include "tests/kernels/sanitized.h"
 
 #define ASSERT_STATUS(expr) ASSERT_EQ(expr, STATUS_OK) << host_message()
 #define EXPECT_STATUS(expr) EXPECT_EQ(expr, STATUS_OK) << host_message()
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool is_sanitized = true;
-#else
-constexpr bool is_sanitized = false;
-#endif
 
 inline uint32_t bits_of(float x) {
     uint32_t bits;
