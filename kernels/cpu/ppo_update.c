@@ -131,10 +131,12 @@ static const char *infinite_tensor(const CpuPpo *ppo, PpoTensor *tensor) {
     return NULL;
 }
 
-static Status check_finite(const Learning *learning, const PpoLosses *losses) {
+// norm: of the gradient, which is finite if and only if all of it is: squares of floats do not overflow in double.
+static Status check_finite(const Learning *learning, const PpoLosses *losses, double norm) {
     const CpuPpo *ppo = learning->ppo;
     PpoTensor tensor;
-    const char *name = infinite_tensor(ppo, &tensor), *what = name == NULL ? "the loss's part" : "the gradient of";
+    const char *name = isfinite(norm) ? NULL : infinite_tensor(ppo, &tensor);
+    const char *what = name == NULL ? "the loss's part" : "the gradient of";
     if (name == NULL) name = ppo_infinite_loss(*losses);
     if (name == NULL) return STATUS_OK;
     return host_fail(STATUS_NUMERIC, "%s: update %u, epoch %d, minibatch %d: %s %s is NaN or infinite",
@@ -166,7 +168,7 @@ static Status learn_minibatch(Learning *learning, double *norm) {
     ppo_net_unpack(&ppo->net, ppo->gradients, ppo->gradient);
     *norm = sqrt(square_norm(ppo->gradient, ppo->net.shape.params));
     PpoLosses losses = sum_losses(ppo);
-    TRY(check_finite(learning, &losses));
+    TRY(check_finite(learning, &losses, *norm));
     set_adam(learning, *norm);
     host_pool_for(ppo->pool, (ppo->net.shape.params + PPO_TILE - 1) / PPO_TILE, TILES_GRAIN, adam_tiles, learning);
     ppo_net_pack(&ppo->net, ppo->params, ppo->packed);
