@@ -90,7 +90,7 @@ DEVICE_FN PpoLikelihood row_likelihood(const CudaPpoArgs &a, const PpoBlock &b, 
     for (int k = 0; k < a.actions; k++) {
         float output = y[k * b.scratch.pitch];
         if (a.actor.discrete) {
-            prob[k] = output; // the logits, for now
+            prob[k] = output; // a logit, which ppo_categorical() replaces
         } else {
             now = ppo_gaussian_add(now, output, a.params[a.log_std + k], __uint_as_float(action[k]));
         }

@@ -8,14 +8,12 @@ without Python.
 """
 
 import os
-import sys
-import unittest
 from pathlib import Path
 
 import esrun_harness as harness
 from esrun_harness import SIMULATORS, EsrunTest, fixed
 
-GOLDEN = Path(__file__).with_name("golden_hashes.txt")
+from cli_golden import CudaHashes, GoldenHashes, main
 
 CASES = {
     "plain": ({}, []),
@@ -25,56 +23,16 @@ CASES = {
     "linear": ({"hidden": "none", "pop": 600, "episodes": 1, "generations": 4}, []),
     "recurrent": ({"hidden": "10", "recurrent": 20, "pop": 70}, []),
 }
-RANDOMIZE = {
-    "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
-    "mountain_car_continuous": "power=0.001:0.002", "acrobot": "link1_mass_kg=0.8:1.2", "pendulum": "mass_kg=0.8:1.2",
-    "position_only_cartpole": "pole_mass_kg=0.05:0.2", "parking": "thrust_mps2=1:3",
-}  # fmt: skip
 
 
-def cases():
-    """(env, case, options) of every golden hash."""
-    for env in SIMULATORS:
-        for name, (changes, flags) in CASES.items():
-            yield env, name, fixed(env, **changes) + flags
-        yield env, "randomized", fixed(env) + ["--randomize=" + RANDOMIZE[env]]
-
-
-def runs_on_gpu(env, case):
-    return env != "parking" and case != "recurrent"
-
-
-def read_golden():
-    """{(env, case): params_hash}, in the order of the file."""
-    golden = {}
-    for line in GOLDEN.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            env, name, value = line.split("\t")
-            golden[env, name] = value
-    return golden
-
-
-class HashTest(EsrunTest):
-    def hash(self, *args):
-        return self.good(*args, "--out", self.path())["params_hash"]
-
-    def check_golden(self, *options, wanted=lambda env, name: True):
-        golden = read_golden()
-        self.assertEqual([(env, name) for env, name, _ in cases()], list(golden))
-        for env, name, args in cases():
-            if wanted(env, name):
-                with self.subTest(env=env, case=name):
-                    self.assertEqual(golden[env, name], self.hash(*args, *options))
+class HashTest(GoldenHashes, EsrunTest):
+    GOLDEN = Path(__file__).with_name("golden_hashes.txt")
+    CASES = CASES
 
 
 class Hash(HashTest):
     def test_golden(self):
         self.check_golden()
-
-    def write_golden(self):
-        lines = ["# simulator, case of cli_hash_test.py, params_hash; made by cli_hash_test.py --write"]
-        lines += [f"{env}\t{name}\t{self.hash(*args)}" for env, name, args in cases()]
-        GOLDEN.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def test_hashes_differ(self):
         """A hash that does not change with the seed, or the generation, would prove nothing."""
@@ -115,24 +73,9 @@ class Hash(HashTest):
         self.assertEqual(self.hash(*fixed("cartpole")), self.hash(*fixed("cartpole", bind="core")))
 
 
-class Cuda(HashTest):
-    """The same hashes on a GPU, a real one or a virtual one."""
-
-    def setUp(self):
-        super().setUp()
-        done = self.call(*fixed("cartpole", device="cuda"), "--dry-run")
-        if done.code != 0 and os.environ.get("SHOAL_TEST_CUDA") != "required":
-            self.skipTest(done.err)
-        self.assertEqual(0, done.code, done)
-
+class Cuda(CudaHashes, HashTest):
     def test_golden(self):
-        """All of them with SHOAL_TEST_LONG, which takes minutes on a virtual GPU."""
-        every = os.environ.get("SHOAL_TEST_LONG") == "1"
-        self.check_golden("--device=cuda", wanted=lambda env, name: runs_on_gpu(env, name) and (every or name == "short" or env == "cartpole"))
-
-    def test_recurrent_policies_are_refused(self):
-        self.refused(2, ["recurrent policies are not on GPUs yet", "--device cpu"],
-                     *fixed("cartpole", device="cuda", recurrent=4))  # fmt: skip
+        self.check_golden_on_gpu(quick=lambda env, name: name == "short" or env == "cartpole")
 
     def test_resumed_on_the_other_device(self):
         for first, second in [("cpu", "cuda"), ("cuda", "cpu")]:
@@ -143,12 +86,4 @@ class Cuda(HashTest):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--write"]:
-        unittest.TextTestRunner().run(Hash("write_golden"))
-    elif sys.argv[1:] == ["--list"]:
-        golden = read_golden()
-        for env, name, args in cases():
-            if runs_on_gpu(env, name):
-                print(env, name, golden[env, name], " ".join(args), sep="\t")
-    else:
-        harness.main()
+    main(Hash)

@@ -5,15 +5,12 @@ golden_hashes.txt holds what the settings below gave when it was made: a build w
 else. `cli_hash_test.py --write` makes it anew; do that only when a change is meant to change results, and say so.
 """
 
-import os
-import sys
-import unittest
 from pathlib import Path
 
 import pporun_harness as harness
 from pporun_harness import SIMULATORS, UPDATE_STEPS, PporunTest, fixed
 
-GOLDEN = Path(__file__).with_name("golden_hashes.txt")
+from cli_golden import CudaHashes, GoldenHashes, main
 
 CASES = {
     "plain": ({}, []),
@@ -25,51 +22,16 @@ CASES = {
     "recurrent": ({"hidden": "10", "recurrent": 20, "minibatches": 2}, []),
     "recurrent, shared": ({"hidden": "none", "recurrent": 7, "shards": 4, "rollout": 60, "updates": 4}, ["--shared"]),
 }  # fmt: skip
-RANDOMIZE = {
-    "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
-    "mountain_car_continuous": "power=0.001:0.002", "acrobot": "link1_mass_kg=0.8:1.2", "pendulum": "mass_kg=0.8:1.2",
-    "position_only_cartpole": "pole_mass_kg=0.05:0.2", "parking": "thrust_mps2=1:3",
-}  # fmt: skip
 
 
-def cases():
-    """(env, case, options) of every golden hash."""
-    for env in SIMULATORS:
-        for name, (changes, flags) in CASES.items():
-            yield env, name, fixed(env, **changes) + flags
-        yield env, "randomized", fixed(env) + ["--randomize=" + RANDOMIZE[env]]
-
-
-def read_golden():
-    golden = {}
-    for line in GOLDEN.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            env, name, value = line.split("\t")
-            golden[env, name] = value
-    return golden
-
-
-class HashTest(PporunTest):
-    def hash(self, *args):
-        return self.good(*args, "--out", self.path())["params_hash"]
-
-    def check_golden(self, *more, wanted=lambda env, name: True):
-        golden = read_golden()
-        self.assertEqual([(env, name) for env, name, _ in cases()], list(golden))
-        for env, name, args in cases():
-            if wanted(env, name):
-                with self.subTest(env=env, case=name):
-                    self.assertEqual(golden[env, name], self.hash(*args, *more))
+class HashTest(GoldenHashes, PporunTest):
+    GOLDEN = Path(__file__).with_name("golden_hashes.txt")
+    CASES = CASES
 
 
 class Hash(HashTest):
     def test_golden(self):
         self.check_golden()
-
-    def write_golden(self):
-        lines = ["# simulator, case of cli_hash_test.py, params_hash; made by cli_hash_test.py --write"]
-        lines += [f"{env}\t{name}\t{self.hash(*args)}" for env, name, args in cases()]
-        GOLDEN.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     def test_hashes_differ(self):
         """A hash that does not change with a setting would prove nothing."""
@@ -107,23 +69,11 @@ class Hash(HashTest):
         self.assertEqual(expected, self.hash(*fixed("pendulum", test_every=1000, checkpoint_every=1000)))
 
 
-class Cuda(HashTest):
-    """The same hashes on a GPU, a real one or a virtual one."""
-
-    def setUp(self):
-        super().setUp()
-        done = self.call(*fixed("cartpole", device="cuda"), "--dry-run")
-        if done.code != 0 and os.environ.get("SHOAL_TEST_CUDA") != "required":
-            self.skipTest(done.err)
-        self.assertEqual(0, done.code, done)
-
+class Cuda(CudaHashes, HashTest):
     def test_golden(self):
-        """All of them with SHOAL_TEST_LONG, which takes minutes on a virtual GPU."""
-        every = os.environ.get("SHOAL_TEST_LONG") == "1"
         quick = [("cartpole", "annealed"), ("pendulum", "shared"), ("acrobot", "linear")]
         # Tests of the policy change nothing, and take most of the time of a small run.
-        self.check_golden("--device=cuda", "--test-every=1000", "--test-episodes=1",
-                          wanted=lambda env, name: every or (env, name) in quick)  # fmt: skip
+        self.check_golden_on_gpu("--test-every=1000", "--test-episodes=1", quick=lambda env, name: (env, name) in quick)
 
     def test_resumed_on_the_other_device(self):
         for first, second in [("cpu", "cuda"), ("cuda", "cpu")]:
@@ -134,7 +84,4 @@ class Cuda(HashTest):
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--write"]:
-        unittest.TextTestRunner().run(Hash("write_golden"))
-    else:
-        harness.main()
+    main(Hash)

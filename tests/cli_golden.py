@@ -1,0 +1,91 @@
+"""Golden hashes, which tests of all trainers share: golden_hashes.txt beside a test holds the params_hash of every case as
+it was when the file was made."""
+
+import os
+import sys
+import unittest
+
+import cli_harness as harness
+from cli_harness import SIMULATORS
+
+RANDOMIZE = {
+    "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
+    "mountain_car_continuous": "power=0.001:0.002", "acrobot": "link1_mass_kg=0.8:1.2", "pendulum": "mass_kg=0.8:1.2",
+    "position_only_cartpole": "pole_mass_kg=0.05:0.2", "parking": "thrust_mps2=1:3",
+}  # fmt: skip
+
+
+def runs_on_gpu(env, case):
+    return env != "parking" and not case.startswith("recurrent")
+
+
+class GoldenHashes:
+    """Mixed into a TrainerTest. GOLDEN: the file's path; CASES: {name: (changes of the fixed settings, flags)}."""
+
+    def hash(self, *args):
+        return self.good(*args, "--out", self.path())["params_hash"]
+
+    @classmethod
+    def cases(cls):
+        """(env, case, options) of every golden hash."""
+        for env in SIMULATORS:
+            for name, (changes, flags) in cls.CASES.items():
+                yield env, name, cls.fixed(env, **changes) + flags
+            yield env, "randomized", cls.fixed(env) + ["--randomize=" + RANDOMIZE[env]]
+
+    @classmethod
+    def read_golden(cls):
+        """{(env, case): params_hash}, in the order of the file."""
+        golden = {}
+        for line in cls.GOLDEN.read_text(encoding="utf-8").splitlines():
+            if not line.startswith("#"):
+                env, name, value = line.split("\t")
+                golden[env, name] = value
+        return golden
+
+    def write_golden(self):
+        lines = ["# simulator, case of cli_hash_test.py, params_hash; made by cli_hash_test.py --write"]
+        lines += [f"{env}\t{name}\t{self.hash(*args)}" for env, name, args in self.cases()]
+        self.GOLDEN.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def check_golden(self, *options, wanted=lambda env, name: True):
+        golden = self.read_golden()
+        self.assertEqual([(env, name) for env, name, _ in self.cases()], list(golden))
+        for env, name, args in self.cases():
+            if wanted(env, name):
+                with self.subTest(env=env, case=name):
+                    self.assertEqual(golden[env, name], self.hash(*args, *options))
+
+
+class CudaHashes:
+    """Mixed into a test of golden hashes: the same on a GPU, a real one or a virtual one."""
+
+    def setUp(self):
+        super().setUp()
+        done = self.call(*self.fixed("cartpole", device="cuda"), "--dry-run")
+        if done.code != 0 and os.environ.get("SHOAL_TEST_CUDA") != "required":
+            self.skipTest(done.err)
+        self.assertEqual(0, done.code, done)
+
+    def check_golden_on_gpu(self, *options, quick):
+        """All that GPUs do with SHOAL_TEST_LONG, which takes minutes on a virtual GPU."""
+        every = os.environ.get("SHOAL_TEST_LONG") == "1"
+        self.check_golden("--device=cuda", *options,
+                          wanted=lambda env, name: runs_on_gpu(env, name) and (every or quick(env, name)))  # fmt: skip
+
+    def test_recurrent_policies_are_refused(self):
+        self.refused(2, ["recurrent policies are not on GPUs yet", "--device cpu"],
+                     *self.fixed("cartpole", device="cuda", recurrent=4, shards=None))  # fmt: skip
+
+
+def main(test):
+    """test: the class of the golden hashes."""
+    if sys.argv[1:] == ["--write"]:
+        unittest.TextTestRunner().run(test("write_golden"))
+    elif sys.argv[1:] == ["--list"]:
+        golden = test.read_golden()
+        for env, name, args in test.cases():
+            if runs_on_gpu(env, name):
+                print(env, name, golden[env, name], " ".join(args), sep="\t")
+    else:
+        harness.main()
