@@ -246,30 +246,16 @@ Status cpu_ppo_write(KernPpo *base, const KernPpoState *state) {
     KernPpoState from = *state; // only read from
     move_state(ppo, &from, false);
     ppo->adam_steps = state->adam_steps;
-    for (int k = 0; k < ppo->spec.sim.spec->obs; k++)
-        ppo->obs_moments[k] = (PpoMoments){state->obs_count, state->obs_mean[k], state->obs_square[k]};
-    ppo->return_moments = (PpoMoments){state->return_count, state->return_mean, state->return_square};
+    ppo_statistics_write(&ppo->statistics, ppo->spec.sim.spec->obs, state);
     ppo_net_pack(&ppo->net, ppo->params, ppo->packed);
     return STATUS_OK;
-}
-
-// The statistics alone.
-static void read_moments(const CpuPpo *ppo, KernPpoState *state) {
-    state->obs_count = ppo->obs_moments[0].count;
-    for (int k = 0; k < ppo->spec.sim.spec->obs; k++) {
-        state->obs_mean[k] = ppo->obs_moments[k].mean;
-        state->obs_square[k] = ppo->obs_moments[k].square;
-    }
-    state->return_count = ppo->return_moments.count;
-    state->return_mean = ppo->return_moments.mean;
-    state->return_square = ppo->return_moments.square;
 }
 
 Status cpu_ppo_read(KernPpo *base, KernPpoState *state) {
     CpuPpo *ppo = (CpuPpo *)base;
     move_state(ppo, state, true);
     state->adam_steps = ppo->adam_steps;
-    read_moments(ppo, state);
+    ppo_statistics_read(&ppo->statistics, ppo->spec.sim.spec->obs, state);
     return STATUS_OK;
 }
 
@@ -282,10 +268,10 @@ static void rollout_piece(void *context, int64_t begin, int64_t end, int worker)
 
 static Status roll_out(CpuPpo *ppo, const KernPpoStep *step) {
     HOST_TRACE_SCOPE(SIMULATION, "ppo rollout");
-    KernPpoState statistics;
-    read_moments(ppo, &statistics);
-    ppo_normalizer(&ppo->spec, &statistics, &ppo->normalizer);
-    ppo->reward_scale = ppo_reward_scale(ppo->return_moments);
+    KernPpoState state;
+    ppo_statistics_read(&ppo->statistics, ppo->spec.sim.spec->obs, &state);
+    ppo_normalizer(&ppo->spec, &state, &ppo->normalizer);
+    ppo->reward_scale = ppo_reward_scale(ppo->statistics.discounted);
     ppo->update = step->update;
     ppo->infinite.at = -1;
     host_pool_for(ppo->pool, ppo->batch.view.blocks, ppo->piece_blocks, rollout_piece, ppo);
@@ -314,8 +300,8 @@ static void take_statistics(CpuPpo *ppo, KernPpoReport *report) {
         all = ppo_outcome_fold(all, of_shard);
     }
     for (int32_t k = 0; k < obs; k++)
-        ppo->obs_moments[k] = ppo_moments_fold(ppo->obs_moments[k], of_obs[k]);
-    ppo->return_moments = ppo_moments_fold(ppo->return_moments, all.discounted);
+        ppo->statistics.obs[k] = ppo_moments_fold(ppo->statistics.obs[k], of_obs[k]);
+    ppo->statistics.discounted = ppo_moments_fold(ppo->statistics.discounted, all.discounted);
     report->explained_variance = ppo_explained_variance(all);
     report->episodes = all.episodes;
     report->episode_steps = all.episode_steps;

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/ppo_net.h"
+#include "kernels/ppo_statistics.h"
 
 typedef struct CpuPpo {
     KernPpo base;
@@ -19,7 +20,7 @@ typedef struct CpuPpo {
     float *params, *first, *second; // [params]
     float *packed;                  // [net.packed]
     int64_t adam_steps;
-    PpoMoments obs_moments[POLICY_OBS_MAX], return_moments; // of the updates before
+    PpoStatistics statistics; // of the updates before
 
     LanesBatch batch;
     float *discounted; // [env] discounted return of the episode under way

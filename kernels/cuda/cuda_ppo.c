@@ -357,21 +357,8 @@ Status cuda_ppo_write(KernPpo *base, const KernPpoState *state) {
         CUDA_TRY(backend, cudaStreamSynchronize(backend->stream));
     }
     ppo->adam_steps = state->adam_steps;
-    for (int k = 0; k < ppo->spec.sim.spec->obs; k++)
-        ppo->obs_moments[k] = (PpoMoments){state->obs_count, state->obs_mean[k], state->obs_square[k]};
-    ppo->return_moments = (PpoMoments){state->return_count, state->return_mean, state->return_square};
+    ppo_statistics_write(&ppo->statistics, ppo->spec.sim.spec->obs, state);
     return STATUS_OK;
-}
-
-void cuda_ppo_read_moments(const CudaPpo *ppo, KernPpoState *state) {
-    state->obs_count = ppo->obs_moments[0].count;
-    for (int k = 0; k < ppo->spec.sim.spec->obs; k++) {
-        state->obs_mean[k] = ppo->obs_moments[k].mean;
-        state->obs_square[k] = ppo->obs_moments[k].square;
-    }
-    state->return_count = ppo->return_moments.count;
-    state->return_mean = ppo->return_moments.mean;
-    state->return_square = ppo->return_moments.square;
 }
 
 Status cuda_ppo_read(KernPpo *base, KernPpoState *state) {
@@ -387,6 +374,6 @@ Status cuda_ppo_read(KernPpo *base, KernPpoState *state) {
         TRY(cuda_download(backend, state->envs, ppo->d_words, words_bytes));
     }
     state->adam_steps = ppo->adam_steps;
-    cuda_ppo_read_moments(ppo, state);
+    ppo_statistics_read(&ppo->statistics, ppo->spec.sim.spec->obs, state);
     return STATUS_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/ppo_launch.h"
+#include "kernels/ppo_statistics.h"
 
 struct CUgraphExec_st;
 
@@ -33,13 +34,10 @@ typedef struct CudaPpo {
     uint32_t *d_words; // [env][words] on their way in or out
     // Of the updates before.
     int64_t adam_steps;
-    PpoMoments obs_moments[POLICY_OBS_MAX], return_moments;
+    PpoStatistics statistics;
 } CudaPpo;
 
 // kernels/cuda/cuda_ppo_update.c: makes ppo->graph.
 Status cuda_ppo_capture(CudaPpo *ppo) HOST_MUST_CHECK;
-
-// The statistics alone.
-void cuda_ppo_read_moments(const CudaPpo *ppo, KernPpoState *state);
 
 #endif

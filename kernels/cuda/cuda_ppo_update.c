@@ -44,12 +44,12 @@ Status cuda_ppo_capture(CudaPpo *ppo) {
 static Status send(CudaPpo *ppo, const KernPpoStep *step) {
     const CudaBackend *backend = ppo->backend;
     CudaPpoMail *mail = ppo->mail;
-    KernPpoState statistics = {0};
-    cuda_ppo_read_moments(ppo, &statistics);
+    KernPpoState state = {0};
+    ppo_statistics_read(&ppo->statistics, ppo->spec.sim.spec->obs, &state);
     mail->step.step = *step;
     mail->step.adam_steps = ppo->adam_steps;
-    mail->step.reward_scale = ppo_reward_scale(ppo->return_moments);
-    backend->host.ppo_normalizer(&ppo->spec, &statistics, &mail->step.normalizer);
+    mail->step.reward_scale = ppo_reward_scale(ppo->statistics.discounted);
+    backend->host.ppo_normalizer(&ppo->spec, &state, &mail->step.normalizer);
     mail->begin = (CudaPpoReport){.infinite = CUDA_INFINITE_NONE, .infinite_param = UINT32_MAX};
     CUDA_TRY(backend,
              cudaMemcpyAsync(ppo->d_step, &mail->step, sizeof mail->step, cudaMemcpyHostToDevice, backend->stream));
@@ -130,8 +130,8 @@ static void take_report(CudaPpo *ppo, KernPpoReport *report) {
         .episode_return = r->outcome.episode_return,
     };
     for (int k = 0; k < ppo->spec.sim.spec->obs; k++)
-        ppo->obs_moments[k] = ppo_moments_fold(ppo->obs_moments[k], r->obs[k]);
-    ppo->return_moments = ppo_moments_fold(ppo->return_moments, r->outcome.discounted);
+        ppo->statistics.obs[k] = ppo_moments_fold(ppo->statistics.obs[k], r->obs[k]);
+    ppo->statistics.discounted = ppo_moments_fold(ppo->statistics.discounted, r->outcome.discounted);
     ppo->adam_steps += r->adam_steps;
 }
 

@@ -1,0 +1,32 @@
+// The running statistics of PPO's normalisers as the backends keep them, and their way into KernPpoState and back.
+#ifndef SHOAL_KERNELS_PPO_STATISTICS_H
+#define SHOAL_KERNELS_PPO_STATISTICS_H
+
+#include "kernels/ppo_kern.h"
+#include "kernels/ppo_math.h"
+
+// Of the updates before.
+typedef struct PpoStatistics {
+    PpoMoments obs[POLICY_OBS_MAX]; // all of the same count
+    PpoMoments discounted;          // the discounted return
+} PpoStatistics;
+
+// obs: how many observations there are.
+static inline void ppo_statistics_read(const PpoStatistics *statistics, int obs, KernPpoState *state) {
+    state->obs_count = statistics->obs[0].count;
+    for (int k = 0; k < obs; k++) {
+        state->obs_mean[k] = statistics->obs[k].mean;
+        state->obs_square[k] = statistics->obs[k].square;
+    }
+    state->return_count = statistics->discounted.count;
+    state->return_mean = statistics->discounted.mean;
+    state->return_square = statistics->discounted.square;
+}
+
+static inline void ppo_statistics_write(PpoStatistics *statistics, int obs, const KernPpoState *state) {
+    for (int k = 0; k < obs; k++)
+        statistics->obs[k] = (PpoMoments){state->obs_count, state->obs_mean[k], state->obs_square[k]};
+    statistics->discounted = (PpoMoments){state->return_count, state->return_mean, state->return_square};
+}
+
+#endif
