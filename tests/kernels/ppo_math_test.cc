@@ -130,8 +130,22 @@ TEST(PpoPermutation, HasEachNumberOnce) {
     }
 }
 
-// Over many epochs each number comes to each place equally often, and pairs of neighbours are as random: chi-squared
-// with d degrees of freedom has mean d and variance 2 d; six deviations.
+// What chi-squared with d degrees of freedom exceeds with a probability of 1e-9: Wilson and Hilferty's cube root.
+double chi_squared_bound(double d) {
+    double root = 1 - 2 / (9 * d) + 6 * std::sqrt(2 / (9 * d));
+    return d * root * root * root;
+}
+
+double chi_squared(const std::vector<double> &seen, size_t first, double expected) {
+    double sum = 0;
+    for (size_t i = first; i < seen.size(); i++)
+        sum += (seen[i] - expected) * (seen[i] - expected) / expected;
+    return sum;
+}
+
+// Over many epochs each number comes to each place equally often, and the step from one place to the next, a place of
+// each epoch in turn, is any but 0. A permutation ties the counts of a row and of a column, which leaves
+// (count - 1)^2 degrees of freedom and a sum that is count / (count - 1) times theirs.
 TEST(PpoPermutation, IsRandom) {
     uint64_t seed = fresh_seed();
     for (uint32_t count : {3u, 6u, 16u, 37u, 64u}) {
@@ -139,23 +153,14 @@ TEST(PpoPermutation, IsRandom) {
         std::vector<double> place(count * count), step(count);
         for (uint32_t epoch = 0; epoch < epochs; epoch++) {
             PpoPermutation p = ppo_permutation(seed, 11, epoch, 2, count);
-            uint32_t before = ppo_permutation_at(&p, count - 1);
-            for (uint32_t i = 0; i < count; i++) {
-                uint32_t now = ppo_permutation_at(&p, i);
-                place[i * count + now]++;
-                if (i > 0) step[(now + count - before) % count]++;
-                before = now;
-            }
+            for (uint32_t i = 0; i < count; i++)
+                place[i * count + ppo_permutation_at(&p, i)]++;
+            uint32_t i = epoch % (count - 1);
+            step[(ppo_permutation_at(&p, i + 1) + count - ppo_permutation_at(&p, i)) % count]++;
         }
-        auto chi = [](const std::vector<double> &seen, size_t first, double expected) {
-            double sum = 0;
-            for (size_t i = first; i < seen.size(); i++)
-                sum += (seen[i] - expected) * (seen[i] - expected) / expected;
-            return sum;
-        };
-        double d = (count - 1.0) * (count - 1.0), n = count;
-        EXPECT_LE(chi(place, 0, epochs / n), d + 6 * std::sqrt(2 * d)) << count;
-        EXPECT_LE(chi(step, 1, epochs), n - 2 + 8 * std::sqrt(2 * (n - 2))) << count;
+        double n = count;
+        EXPECT_LE(chi_squared(place, 0, epochs / n) * (n - 1) / n, chi_squared_bound((n - 1) * (n - 1))) << count;
+        EXPECT_LE(chi_squared(step, 1, epochs / (n - 1)), chi_squared_bound(n - 2)) << count;
     }
 }
 
