@@ -55,6 +55,7 @@ Status es_config_spec(const EsConfig *config, KernEsSpec *spec) {
     TRY(policy_shape(&spec->policy, spec->sim.spec, config->hidden.at, config->hidden.count,
                      config->activation == 0 ? POLICY_TANH : POLICY_RELU));
     TRY(policy_set_recurrent(&spec->policy, (int32_t)config->recurrent));
+    spec->policy.precision = config->precision == 0 ? POLICY_FLOAT32 : POLICY_BF16;
     spec->seed = (uint64_t)config->seed;
     spec->members = (int32_t)config->pop;
     spec->episodes = (int32_t)config->episodes;

@@ -71,7 +71,8 @@ const char *policy_text(const PolicyShape *shape, const SimSpec *sim, char text[
         }
         at += snprintf(text + at, (size_t)(POLICY_TEXT_MAX - at), "%s%d", i > 0 ? "-" : "", shape->size[i]);
     }
-    snprintf(text + at, (size_t)(POLICY_TEXT_MAX - at), " %s", shape->activation == POLICY_TANH ? "tanh" : "relu");
+    snprintf(text + at, (size_t)(POLICY_TEXT_MAX - at), " %s%s", shape->activation == POLICY_TANH ? "tanh" : "relu",
+             shape->precision == POLICY_BF16 ? " bf16" : "");
     return text;
 }
 
@@ -93,17 +94,21 @@ void policy_init(const PolicyShape *shape, uint64_t seed, float *params) {
     }
 }
 
-static float layer_output(const float *weights, int32_t in, int32_t out, int32_t o, const float *x) {
+static float weight_at(const float *weights, int32_t at, bool rounds) {
+    return rounds ? policy_bf16(weights[at]) : weights[at];
+}
+
+static float layer_output(const float *weights, int32_t in, int32_t out, int32_t o, const float *x, bool rounds) {
     const float *bias = weights + in * out;
     if (out >= POLICY_NARROW) {
         float sum = bias[o];
         for (int32_t i = 0; i < in; i++)
-            sum = sim_fmaf(weights[i * out + o], x[i], sum);
+            sum = sim_fmaf(weight_at(weights, i * out + o, rounds), x[i], sum);
         return sum;
     }
     float partial[16] = {0};
     for (int32_t i = 0; i < in; i++)
-        partial[i % 16] = sim_fmaf(weights[i * out + o], x[i], partial[i % 16]);
+        partial[i % 16] = sim_fmaf(weight_at(weights, i * out + o, rounds), x[i], partial[i % 16]);
     for (int half = 8; half > 0; half /= 2) {
         for (int k = 0; k < half; k++)
             partial[k] = partial[k] + partial[k + half];
@@ -113,18 +118,25 @@ static float layer_output(const float *weights, int32_t in, int32_t out, int32_t
 
 static void layer_outputs(const PolicyLayer *layer, const PolicyShape *shape, const float *params, const float *x,
                           float *y) {
+    bool rounds = policy_rounds(shape->precision, layer->kind);
     for (int32_t o = 0; o < layer->out; o++) {
-        float sum = layer_output(params + layer->params, layer->in, layer->out, o, x);
+        float sum = layer_output(params + layer->params, layer->in, layer->out, o, x, rounds);
         y[o] = layer->kind == POLICY_HIDDEN      ? policy_activate(sum, shape->activation)
                : layer->kind == POLICY_GATE      ? policy_sigmoid(sum)
                : layer->kind == POLICY_CANDIDATE ? sim_tanhf(sum)
                                                  : sum;
+        if (rounds && layer->kind == POLICY_HIDDEN) y[o] = policy_bf16(y[o]);
     }
 }
 
 void policy_forward(const PolicyShape *shape, const float *params, const float *obs, float *state, float *outputs) {
     float buffer[2][POLICY_WIDTH_MAX], gate[POLICY_WIDTH_MAX] = {0.0f}, candidate[POLICY_WIDTH_MAX];
     const float *x = obs;
+    if (shape->precision == POLICY_BF16) {
+        for (int32_t k = 0; k < shape->size[0]; k++)
+            buffer[1][k] = policy_bf16(obs[k]);
+        x = buffer[1];
+    }
     PolicyLayer layers[POLICY_DENSE_MAX];
     int count = policy_layers(shape, layers);
     for (int i = 0; i < count; i++) {

@@ -18,6 +18,10 @@
 //   candidate  c = tanh(W_c x + b_c)
 //   state      h = fmaf(z, c - h, h), 0 at the start of every episode; it is the input of the outputs' layer
 //
+// Precision: with POLICY_BF16, what the products of all layers but the outputs' are made of is bfloat16: weights, rounded
+// as they are used, the observation as normalised, and what hidden layers give (policy_bf16()). Biases, sums,
+// activations, the recurrent state, the outputs' layer and the parameters themselves stay float32.
+//
 // Outputs: those of each discrete action's choices, then one for each continuous action. Discrete: the index of the
 // largest (the first of equals); continuous: y is brought into [-1, 1] as `squash` says, and that to the bounds: low +
 // (high - low) (squashed y + 1) / 2.
@@ -48,6 +52,8 @@ enum {
 
 typedef enum PolicyActivation { POLICY_TANH, POLICY_RELU } PolicyActivation;
 
+typedef enum PolicyPrecision { POLICY_FLOAT32, POLICY_BF16 } PolicyPrecision;
+
 // How an output becomes a continuous action: tanh (what policy_shape() sets), or clamped, as PPO's means are.
 typedef enum PolicySquash { POLICY_SQUASH_TANH, POLICY_SQUASH_CLAMP } PolicySquash;
 
@@ -61,6 +67,7 @@ typedef struct PolicyShape {
     int32_t continuous;                // continuous actions
     float action_low, action_high;
     PolicySquash squash;
+    PolicyPrecision precision; // POLICY_FLOAT32 is what policy_shape() sets
     int32_t params; // floats in the parameter vector
 } PolicyShape;
 
@@ -92,8 +99,8 @@ int policy_layers(const PolicyShape *shape, PolicyLayer layers[POLICY_DENSE_MAX]
 // Where a layer's weights begin in the parameter vector.
 int32_t policy_layer_offset(const PolicyShape *shape, int layer);
 
-// "cartpole 4-16-2 tanh", "cartpole 4-16-r8-2 tanh" with 8 recurrent units: the simulator and the shape, for a
-// checkpoint. Returns `text`.
+// "cartpole 4-16-2 tanh", "cartpole 4-16-r8-2 tanh bf16" with 8 recurrent units in bfloat16: the simulator and the
+// shape, for a checkpoint. Returns `text`.
 enum { POLICY_TEXT_MAX = 160 };
 const char *policy_text(const PolicyShape *shape, const SimSpec *sim, char text[POLICY_TEXT_MAX]);
 

@@ -2,12 +2,31 @@
 #ifndef SHOAL_KERNELS_POLICY_MATH_H
 #define SHOAL_KERNELS_POLICY_MATH_H
 
+#include <stdbool.h>
+
 #include "kernels/policy.h"
 #include "sim/sim_math.h"
+
+// The bfloat16 nearest to x, the even one of two; NaN stays.
+SIM_FN float policy_bf16(float x) {
+    uint32_t bits = sim_bits_from_float(x);
+    uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u;
+    return x == x ? sim_float_from_bits(rounded) : x;
+}
+
+// Whether weights, and what goes on to the next layer, are rounded to bfloat16 in a layer of that kind.
+SIM_FN bool policy_rounds(PolicyPrecision precision, PolicyLayerKind kind) {
+    return precision == POLICY_BF16 && kind != POLICY_HEAD;
+}
 
 // An observation as the policy takes it.
 SIM_FN float policy_normalize(float obs, float mean, float scale) {
     return sim_clamp((obs - mean) * scale, -POLICY_CLIP, POLICY_CLIP);
+}
+
+SIM_FN float policy_input(float obs, float mean, float scale, PolicyPrecision precision) {
+    float input = policy_normalize(obs, mean, scale);
+    return precision == POLICY_BF16 ? policy_bf16(input) : input;
 }
 
 SIM_FN float policy_activate(float x, PolicyActivation activation) {

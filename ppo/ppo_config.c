@@ -124,6 +124,7 @@ Status ppo_config_spec(const PpoConfig *config, KernPpoSpec *spec) {
     TRY(kern_sim_of_settings(&spec->sim, config->env, config->time_limit, &config->set, &config->randomize));
     TRY(ppo_shape(&spec->policy, spec->sim.spec, config->hidden.at, config->hidden.count, (int32_t)config->recurrent,
                   config->activation == 0 ? POLICY_TANH : POLICY_RELU, config->shared));
+    spec->policy.actor.precision = config->precision == 0 ? POLICY_FLOAT32 : POLICY_BF16;
     spec->seed = (uint64_t)config->seed;
     spec->envs = (int32_t)config->envs;
     spec->shards = (int32_t)config->shards;

@@ -8,8 +8,7 @@
 #define SHOAL_KERNELS_CPU_DENSE_H
 
 #include "kernels/cpu/wide.h"
-#include "kernels/policy.h"
-#include "sim/sim_math.h"
+#include "kernels/policy_math.h"
 
 enum { DENSE_SAMPLES_MAX = 4 };
 
@@ -130,12 +129,25 @@ WIDE_FN Wide wide_tanh(Wide x) {
     SIM_TANH_BODY(Wide, wide_set, wide_fma)
 }
 
+// policy_bf16, bit for bit.
+WIDE_FN Wide wide_bf16(Wide x) {
+    WideBits bits = (WideBits)x, is_number = (WideBits)(x == x);
+    WideBits rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u;
+    return (Wide)((rounded & is_number) | (bits & ~is_number));
+}
+
 // policy_sigmoid of `count` sums, a multiple of 16.
 WIDE_FN void dense_sigmoid(float *restrict y, int count) {
     float *aligned = __builtin_assume_aligned(y, 64);
     for (int i = 0; i < count; i += WIDE)
         wide_store(aligned + i,
                    wide_fma(wide_set(0.5f), wide_tanh(wide_set(0.5f) * wide_load(aligned + i)), wide_set(0.5f)));
+}
+
+// policy_bf16 of `count` floats, a multiple of 16.
+WIDE_FN void dense_round(float *y, int count) {
+    for (int i = 0; i < count; i += WIDE)
+        wide_store(y + i, wide_bf16(wide_load(y + i)));
 }
 
 // count: a multiple of 16.

@@ -20,12 +20,14 @@
 
 static void pack_weights(const CpuEs *es, const float *flat, float *packed) {
     for (int layer = 0; layer < es->layers; layer++) {
+        bool rounds = policy_rounds(es->spec.policy.precision, es->layer[layer].kind);
         int in = es->layer[layer].in, out = es->layer[layer].out;
         const float *bias = flat + in * out;
         if (out >= POLICY_NARROW) {
             int out_pad = cpu_round_up(out, 16);
             for (int i = 0; i <= in; i++)
                 memcpy(packed + i * out_pad, flat + i * out, (size_t)out * sizeof *flat);
+            if (rounds) dense_round(packed, in * out_pad);
             packed += (in + 1) * out_pad;
         } else {
             int in_pad = cpu_round_up(in, 16);
@@ -33,6 +35,7 @@ static void pack_weights(const CpuEs *es, const float *flat, float *packed) {
                 for (int i = 0; i < in; i++)
                     packed[o * in_pad + i] = flat[i * out + o];
             }
+            if (rounds) dense_round(packed, out * in_pad);
             memcpy(packed + out * in_pad, bias, (size_t)out * sizeof *flat);
             packed += out * in_pad + 16;
         }
@@ -146,13 +149,14 @@ static void regroup(Thread *t, Gang *gang) {
 }
 
 // Activations of a layer's sums [out_pad].
-WIDE_FN void activate(const PolicyLayer *layer, PolicyActivation activation, float *y) {
+WIDE_FN void activate(const PolicyLayer *layer, const PolicyShape *shape, float *y) {
     int out_pad = cpu_round_up(layer->out, 16);
     if (layer->kind == POLICY_GATE) {
         dense_sigmoid(y, out_pad);
     } else {
-        dense_activate(y, out_pad, layer->kind == POLICY_CANDIDATE ? POLICY_TANH : activation);
+        dense_activate(y, out_pad, layer->kind == POLICY_CANDIDATE ? POLICY_TANH : shape->activation);
     }
+    if (shape->precision == POLICY_BF16 && layer->kind == POLICY_HIDDEN) dense_round(y, out_pad);
     // A narrow layer reads the padding: what an earlier pass left, or 0 x infinity, would be NaN there.
     for (int i = layer->out; i < out_pad; i++)
         y[i] = 0.0f;
@@ -206,7 +210,7 @@ WIDE_FN void forward_group(Thread *t, Gang *gang, const Group *group, int n, int
         int part = layer_sums(t, layer, &g, n, shared, &stride);
         for (int s = 0; s < n; s++) {
             g.w[s] += part;
-            if (layer->kind != POLICY_HEAD) activate(layer, shape->activation, g.y[s]);
+            if (layer->kind != POLICY_HEAD) activate(layer, shape, g.y[s]);
             if (layer->kind == POLICY_HIDDEN) g.x[s] = g.y[s];
             if (layer->kind != POLICY_CANDIDATE) continue;
             float *state = lane_state(t, gang, group->lane[s]);
@@ -220,8 +224,21 @@ WIDE_FN void forward_group(Thread *t, Gang *gang, const Group *group, int n, int
                  shape->continuous);
 }
 
+static void round_inputs(Gang *gang, int count, int width) {
+    for (int k = 0; k < count; k++) {
+        float *input = gang->lanes->input[k];
+        if (width == 1) {
+            input[0] = policy_bf16(input[0]);
+        } else {
+            dense_round(input, LANES_MAX);
+        }
+    }
+}
+
 static void forward(Thread *t, Gang *gang) {
-    gang_normalize(t, gang, t->es->spec.policy.size[0], t->sim->lanes);
+    const PolicyShape *shape = &t->es->spec.policy;
+    gang_normalize(t, gang, shape->size[0], t->sim->lanes);
+    if (shape->precision == POLICY_BF16) round_inputs(gang, shape->size[0], t->sim->lanes);
     for (int i = 0; i < gang->groups; i++) {
         const Group *group = &gang->group[i];
         if (group->count == 1) {

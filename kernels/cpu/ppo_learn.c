@@ -33,7 +33,7 @@ static void forward_narrow(const PpoLayer *layer, const float *weights, const fl
 }
 
 static void forward_layer(const PpoLayer *layer, const float *packed, const float *input, float *output, int rows,
-                          PolicyActivation activation) {
+                          const PolicyShape *actor) {
     const float *weights = packed + layer->weights;
     if (layer->is_narrow) {
         forward_narrow(layer, weights, input, output, rows);
@@ -51,8 +51,10 @@ static void forward_layer(const PpoLayer *layer, const float *packed, const floa
     if (layer->node.kind == POLICY_GATE) {
         dense_sigmoid(output, rows * layer->out_pad);
     } else {
-        dense_activate(output, rows * layer->out_pad, layer->node.kind == POLICY_CANDIDATE ? POLICY_TANH : activation);
+        dense_activate(output, rows * layer->out_pad, layer->node.kind == POLICY_CANDIDATE ? POLICY_TANH : actor->activation);
     }
+    if (actor->precision == POLICY_BF16 && layer->node.kind == POLICY_HIDDEN)
+        dense_round(output, rows * layer->out_pad);
     // 0 x infinity would leave NaN in the padding, which the next layer reads.
     for (int r = 0; layer->node.out < layer->out_pad && r < rows; r++) {
         for (int o = layer->node.out; o < layer->out_pad; o++)
@@ -96,7 +98,7 @@ static void forward_rows(const PpoNet *net, const float *packed, const PpoScratc
         if (layer->node.kind == POLICY_STATE) {
             forward_state(net, scratch, i, *before++, rows, ended);
         } else {
-            forward_layer(layer, packed, input, scratch->output[i], rows, net->shape.actor.activation);
+            forward_layer(layer, packed, input, scratch->output[i], rows, &net->shape.actor);
         }
     }
 }
@@ -277,6 +279,7 @@ static void backward_layer(const PpoNet *net, const float *packed, const PpoScra
         backward_activation(scratch->output[at], delta, rows * layer->out_pad,
                             layer->node.kind == POLICY_CANDIDATE ? POLICY_TANH : net->shape.actor.activation);
     }
+    if (policy_rounds(net->shape.actor.precision, layer->node.kind)) dense_round(delta, rows * layer->out_pad);
     weight_gradient(layer, input, delta, gradient + layer->gradient, rows);
     if (layer->node.from >= 0) input_gradient(layer, packed, delta, scratch->delta[layer->node.from], rows);
 }
@@ -301,8 +304,8 @@ static void gather_inputs(const PpoPart *part, const PpoScratch *scratch, int ro
     for (int r = 0; r < rows; r++) {
         const float *from = part->samples->obs + (int64_t)part->index[r] * obs;
         for (int k = 0; k < obs; k++) {
-            scratch->input[r * in_pad + k] =
-                policy_normalize(from[k], part->normalizer->mean[k], part->normalizer->scale[k]);
+            scratch->input[r * in_pad + k] = policy_input(
+                from[k], part->normalizer->mean[k], part->normalizer->scale[k], part->net->shape.actor.precision);
         }
     }
 }

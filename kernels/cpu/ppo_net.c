@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/cpu/gemm.h"
+#include "kernels/policy_math.h"
 
 _Alignas(64) const float gemm_zeros[POLICY_WIDTH_MAX] = {0};
 
@@ -50,6 +51,15 @@ void ppo_net_make(PpoNet *net, const PpoShape *shape, int32_t steps) {
     net->gradient = (net->gradient + pad16(shape->log_std_params) + PPO_TILE - 1) / PPO_TILE * PPO_TILE;
 }
 
+// Biases stay as they are.
+static void round_weights(const PpoLayer *layer, float *packed) {
+    int32_t count = layer->is_narrow ? layer->node.out * layer->in_pad : layer->node.in * layer->out_pad;
+    for (int32_t i = 0; i < count; i++)
+        packed[layer->weights + i] = policy_bf16(packed[layer->weights + i]);
+    for (int32_t i = 0; !layer->is_narrow && i < layer->node.out * layer->in_pad; i++)
+        packed[layer->transposed + i] = policy_bf16(packed[layer->transposed + i]);
+}
+
 static void copy_row(float *to, const float *from, int32_t count) { memcpy(to, from, (size_t)count * sizeof *to); }
 
 // [rows][cols] -> [ceil(cols_pad / 64)][rows][64, fewer in the last]
@@ -88,6 +98,7 @@ void ppo_net_pack(const PpoNet *net, const float *params, float *packed) {
             copy_row(to + layer->node.in * layer->out_pad, biases, layer->node.out);
             pack_transposed(layer, from, packed + layer->transposed);
         }
+        if (policy_rounds(net->shape.actor.precision, layer->node.kind)) round_weights(layer, packed);
     }
 }
 

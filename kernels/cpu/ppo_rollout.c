@@ -35,7 +35,8 @@ static void put_input(const Rollout *w, int64_t env, const float *obs, int row) 
     int count = w->ppo->spec.sim.spec->obs;
     float *input = w->scratch->input + row * w->ppo->net.layer[0].in_pad;
     for (int k = 0; k < count; k++)
-        input[k] = policy_normalize(obs[lane_at(w, env, count, k)], normalizer->mean[k], normalizer->scale[k]);
+        input[k] = policy_input(obs[lane_at(w, env, count, k)], normalizer->mean[k], normalizer->scale[k],
+                                w->ppo->net.shape.actor.precision);
 }
 
 // Recurrent states of an env, into and out of a row of the scratch.

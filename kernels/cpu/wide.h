@@ -21,6 +21,7 @@
 #define WIDE_FN static inline __attribute__((always_inline, unused))
 
 typedef float Wide __attribute__((vector_size(4 * WIDE), may_alias));
+typedef uint32_t WideBits __attribute__((vector_size(4 * WIDE)));
 typedef float Wide8 __attribute__((vector_size(32)));
 typedef float Wide4 __attribute__((vector_size(16)));
 typedef float Wide2 __attribute__((vector_size(8)));

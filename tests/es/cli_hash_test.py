@@ -22,6 +22,8 @@ CASES = {
     "short": ({"pop": 64, "generations": 2, "time_limit": 50}, []),
     "linear": ({"hidden": "none", "pop": 600, "episodes": 1, "generations": 4}, []),
     "recurrent": ({"hidden": "10", "recurrent": 20, "pop": 70}, []),
+    "bf16": ({"hidden": "40,9", "precision": "bf16"}, []),
+    "recurrent, bf16": ({"hidden": "10", "recurrent": 20, "pop": 70, "precision": "bf16"}, []),
 }
 
 

@@ -166,6 +166,7 @@ TEST_P(EvaluateTest, MatchesTheScalarReference) {
             c.spec.sim.time_limit = short_limit(c.spec) + turn % 4;
             if (c.job.episodes > 7) c.job.first = 2, c.job.count = 4;
             if (turn % 4 == 1) c.job.first = 1, c.job.count = 5; // cuts pairs
+            if (turn % 7 < 2) c.spec.policy.precision = POLICY_BF16, c.text += ", bf16";
             c.text += ", " + std::to_string(c.job.episodes) + " episodes, common " + std::to_string(c.spec.common) +
                       ", random " + std::to_string(c.spec.sim.any_random);
             check_everywhere(c);
@@ -192,6 +193,7 @@ TEST_P(EvaluateTest, RecurrentPoliciesMatchTheScalarReference) {
             c.job.count = c.spec.members = 8;
             c.spec.sim.time_limit = short_limit(c.spec);
             c.text += ", recurrent " + std::to_string(units);
+            if (hidden.size() == 1) c.spec.policy.precision = POLICY_BF16, c.text += ", bf16";
             check_everywhere(c);
             if (HasFatalFailure()) return;
         }

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h> // before sim.h: its macro R() meets a template parameter of that name
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -35,8 +36,23 @@ inline uint32_t bits_of(float x) {
     return bits;
 }
 
+inline float float_of(uint32_t bits) {
+    float x;
+    std::memcpy(&x, &bits, 4);
+    return x;
+}
+
 // The bits of both, with every NaN the same.
 inline bool same_bits(float a, float b) { return bits_of(a) == bits_of(b) || (std::isnan(a) && std::isnan(b)); }
+
+// The bfloat16 nearest to x, the even one of two: 8 significant bits, 7 and fewer below the smallest normal number.
+inline float ref_bf16(float x) {
+    if (!std::isfinite(x) || x == 0.0f) return x;
+    int exponent;
+    std::frexp(x, &exponent);
+    double unit = std::ldexp(1.0, std::max(exponent, -125) - 8);
+    return static_cast<float>(std::nearbyint(static_cast<double>(x) / unit) * unit);
+}
 
 // ---- backends ------------------------------------------------------------------------------------------------------
 

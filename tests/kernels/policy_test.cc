@@ -233,6 +233,60 @@ TEST(Policy, InitialGatesForgetAtManyRates) {
     }
     char text[POLICY_TEXT_MAX];
     EXPECT_STREQ(policy_text(&shape, sim_spec_find("cartpole"), text), "cartpole 4-r12-2 tanh");
+    shape.precision = POLICY_BF16;
+    EXPECT_STREQ(policy_text(&shape, sim_spec_find("cartpole"), text), "cartpole 4-r12-2 tanh bf16");
+}
+
+TEST(Policy, Bf16IsTheNearest) {
+    std::mt19937_64 random(fresh_seed());
+    for (int i = 0; i < 1000000; i++) {
+        uint32_t bits = static_cast<uint32_t>(random());
+        if (i % 2 == 0) bits = (bits & 0xffff0000u) | 0x8000u; // halfway
+        float x = float_of(bits), got = policy_bf16(x);
+        ASSERT_TRUE(same_bits(got, ref_bf16(x))) << std::hexfloat << x << " became " << got;
+    }
+    for (uint32_t bits : {0x7fffffffu, 0xffffffffu, 0x7f800001u}) // what is rounded up must not become infinite or 0
+        EXPECT_TRUE(std::isnan(policy_bf16(float_of(bits)))) << std::hex << bits;
+    EXPECT_EQ(policy_bf16(3.4e38f), INFINITY);
+    EXPECT_EQ(bits_of(policy_bf16(-0.0f)), 0x80000000u);
+    EXPECT_EQ(policy_bf16(1.00390625f), 1.0f) << "halfway, to the even one";
+    EXPECT_EQ(policy_bf16(1.01171875f), 1.015625f);
+}
+
+// Layer by layer, each as a policy of its own whose weights and inputs are rounded beforehand; the last is not.
+TEST(Policy, ForwardInBf16) {
+    std::mt19937_64 random(fresh_seed());
+    std::normal_distribution<float> normal;
+    PolicyShape shape;
+    const int32_t hidden[] = {20, 7};
+    ASSERT_STATUS(policy_shape(&shape, sim_spec_find("acrobot"), hidden, 2, POLICY_TANH));
+    shape.precision = POLICY_BF16;
+    std::vector<float> params(static_cast<size_t>(shape.params)), x(6);
+    for (float &p : params)
+        p = normal(random);
+    for (float &k : x)
+        k = normal(random);
+    float got[3];
+    policy_forward(&shape, params.data(), x.data(), nullptr, got);
+    std::transform(x.begin(), x.end(), x.begin(), ref_bf16);
+    for (int layer = 0; layer < 3; layer++) {
+        PolicyShape one = {};
+        one.layers = 1, one.size[0] = shape.size[layer], one.size[1] = shape.size[layer + 1];
+        auto from = params.begin() + policy_layer_offset(&shape, layer);
+        std::vector<float> of_layer(from, from + (one.size[0] + 1) * one.size[1]), y(static_cast<size_t>(one.size[1]));
+        auto biases = of_layer.end() - one.size[1];
+        if (layer < 2) std::transform(of_layer.begin(), biases, of_layer.begin(), ref_bf16);
+        policy_forward(&one, of_layer.data(), x.data(), nullptr, y.data());
+        for (float &k : y)
+            k = layer < 2 ? ref_bf16(sim_tanhf(k)) : k;
+        x = y;
+    }
+    for (size_t k = 0; k < 3; k++)
+        EXPECT_EQ(bits_of(got[k]), bits_of(x[k]));
+    shape.precision = POLICY_FLOAT32;
+    float other[3];
+    policy_forward(&shape, params.data(), x.data(), nullptr, other);
+    EXPECT_NE(bits_of(got[0]), bits_of(other[0]));
 }
 
 TEST(Policy, ArgmaxTakesTheFirstOfEquals) {

@@ -142,6 +142,7 @@ class RefPpo {
         std::vector<float> x(obs.size());
         for (size_t k = 0; k < x.size(); k++)
             x[k] = policy_normalize(obs[k], normalizer_.mean[k], normalizer_.scale[k]);
+        if (spec_.policy.actor.precision == POLICY_BF16) std::transform(x.begin(), x.end(), x.begin(), ref_bf16);
         return x;
     }
 
@@ -301,11 +302,21 @@ class RefPpo {
         return partial[0];
     }
 
-    static float layer_sum(const float *w, const RefLayer &l, int32_t o) {
-        float partial[16] = {0}, sum = w[l.in * l.out + o];
+    // A weight as the layer's products take it.
+    float weight(const RefLayer &l, int32_t i, int32_t o) const {
+        float w = params[index_of(l.params + i * l.out + o)];
+        return is_rounded(l.kind) ? ref_bf16(w) : w;
+    }
+
+    bool is_rounded(PolicyLayerKind kind) const {
+        return spec_.policy.actor.precision == POLICY_BF16 && kind != POLICY_HEAD;
+    }
+
+    float layer_sum(const RefLayer &l, int32_t o) const {
+        float partial[16] = {0}, sum = params[index_of(l.params + l.in * l.out + o)];
         for (int32_t i = 0; i < l.in; i++) {
             float *to = l.out >= 16 ? &sum : &partial[i % 16];
-            *to = std::fma(w[i * l.out + o], l.x[index_of(i)], *to);
+            *to = std::fma(weight(l, i, o), l.x[index_of(i)], *to);
         }
         if (l.out >= 16) return sum;
         for (int half = 8; half > 0; half /= 2) {
@@ -315,10 +326,12 @@ class RefPpo {
         return partial[0] + sum;
     }
 
-    static float activate(PolicyLayerKind kind, PolicyActivation activation, float sum) {
+    float activate(PolicyLayerKind kind, float sum) const {
         if (kind == POLICY_GATE) return std::fma(0.5f, sim_tanhf(0.5f * sum), 0.5f);
         if (kind == POLICY_CANDIDATE) return sim_tanhf(sum);
-        return kind == POLICY_HEAD ? sum : policy_activate(sum, activation);
+        if (kind == POLICY_HEAD) return sum;
+        float y = policy_activate(sum, spec_.policy.actor.activation);
+        return is_rounded(kind) ? ref_bf16(y) : y;
     }
 
     // One sample through both networks; memory: before it.
@@ -343,7 +356,7 @@ class RefPpo {
             RefLayer &l = pass->layers[i];
             l = {d.kind, d.params, d.in, d.out, by_last, *last, {}, {}};
             for (int32_t o = 0; o < l.out; o++)
-                l.y.push_back(activate(l.kind, shape.actor.activation, layer_sum(params.data() + l.params, l, o)));
+                l.y.push_back(activate(l.kind, layer_sum(l, o)));
             if (l.kind == POLICY_HIDDEN) last = &l.y, by_last = &l.delta;
             if (l.kind != POLICY_CANDIDATE) continue;
             auto own = memory.begin() + (state - pass->states.begin()) * shape.actor.recurrent;
@@ -360,7 +373,6 @@ class RefPpo {
 
     // From layer.delta to the gradient; adds to the loss by the layer's input.
     void backward(RefLayer *l, std::vector<float> *gradient) const {
-        const float *w = params.data() + l->params;
         float *g = gradient->data() + l->params;
         bool tanh = l->kind == POLICY_CANDIDATE || spec_.policy.actor.activation == POLICY_TANH;
         std::vector<float> unused, *by_input = l->by_input != nullptr ? l->by_input : &unused;
@@ -372,11 +384,12 @@ class RefPpo {
             } else if (l->kind != POLICY_HEAD) {
                 d = tanh ? d * std::fma(-y, y, 1.0f) : y > 0 ? d : 0.0f;
             }
+            if (is_rounded(l->kind)) d = ref_bf16(d);
             g[l->in * l->out + o] = g[l->in * l->out + o] + d;
             for (int32_t i = 0; i < l->in; i++) {
                 float x = l->x[index_of(i)], &to = (*by_input)[index_of(i)];
                 g[i * l->out + o] = std::fma(x, d, g[i * l->out + o]);
-                to = std::fma(w[i * l->out + o], d, to);
+                to = std::fma(weight(*l, i, o), d, to);
             }
         }
     }

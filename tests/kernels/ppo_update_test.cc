@@ -16,6 +16,7 @@ struct Setting {
     int time_limit;        // 0: the simulator's own
     const char *randomize; // NULL: none
     int32_t recurrent = 0;
+    PolicyPrecision precision = POLICY_FLOAT32;
 };
 
 KernPpoSpec make_spec(const Setting &s, uint64_t seed) {
@@ -27,6 +28,7 @@ KernPpoSpec make_spec(const Setting &s, uint64_t seed) {
     }
     EXPECT_STATUS(ppo_shape(&spec.policy, spec.sim.spec, s.hidden.data(), static_cast<int>(s.hidden.size()),
                             s.recurrent, s.activation, s.shared));
+    spec.policy.actor.precision = s.precision;
     spec.seed = seed;
     spec.envs = s.envs;
     spec.shards = s.shards;
@@ -95,6 +97,10 @@ std::vector<Setting> settings() {
         // Several actions of both kinds.
         {"parking", {20}, POLICY_TANH, false, 12, 4, 100, 2, 2, true, true, 25, nullptr},
         {"parking", {9}, POLICY_TANH, true, 10, 1, 20, 2, 2, true, false, 16, "thrust_mps2=1:3", 18},
+        // Rounded to bfloat16: wide and narrow layers, shared and separate, recurrent and not.
+        {"cartpole", {17, 33}, POLICY_TANH, false, 12, 4, 100, 1, 2, true, true, 25, nullptr, 0, POLICY_BF16},
+        {"acrobot", {9}, POLICY_RELU, true, 20, 2, 12, 3, 2, false, true, 7, nullptr, 0, POLICY_BF16},
+        {"pendulum", {20}, POLICY_TANH, false, 10, 1, 20, 2, 2, true, false, 16, nullptr, 18, POLICY_BF16},
     };
 }
 

@@ -21,6 +21,8 @@ CASES = {
     "linear": ({"hidden": "none", "envs": 8, "rollout": 100, "minibatches": 5, "updates": 4}, []),
     "recurrent": ({"hidden": "10", "recurrent": 20, "minibatches": 2}, []),
     "recurrent, shared": ({"hidden": "none", "recurrent": 7, "shards": 4, "rollout": 60, "updates": 4}, ["--shared"]),
+    "bf16": ({"hidden": "40,9", "precision": "bf16"}, []),
+    "recurrent, bf16": ({"hidden": "10", "recurrent": 20, "minibatches": 2, "precision": "bf16"}, []),
 }  # fmt: skip
 
 

@@ -14,8 +14,8 @@ UPDATE_STEPS = 16 * 32
 FIXED = {
     "envs": 16, "rollout": 32, "steps": 12 * UPDATE_STEPS, "epochs": 2, "minibatches": 4, "shards": 8, "lr": 0.001,
     "gamma": 0.98, "lambda": 0.9, "clip": 0.2, "entropy": 0.01, "value-weight": 0.5, "max-grad-norm": 0.5,
-    "target-kl": 0, "hidden": "16,8", "recurrent": 0, "activation": "tanh", "log-std": -0.5, "beta1": 0.9, "beta2": 0.999,
-    "adam-epsilon": 1e-5, "seed": 5, "checkpoint-every": 3, "test-every": 4, "test-episodes": 8, "bind": "none",
+    "target-kl": 0, "hidden": "16,8", "recurrent": 0, "activation": "tanh", "precision": "float32",
+    "log-std": -0.5, "beta1": 0.9, "beta2": 0.999, "adam-epsilon": 1e-5, "seed": 5, "checkpoint-every": 3, "test-every": 4, "test-episodes": 8, "bind": "none",
     "threads": 2, "device": "cpu",
 }  # fmt: skip
 FLAGS = ["--no-stop-at-target", "--no-lr-anneal", "--no-clip-anneal", "--clip-value", "--no-shared", "--normalize-obs",
