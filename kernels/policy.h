@@ -18,8 +18,8 @@
 //   candidate  c = tanh(W_c x + b_c)
 //   state      h = fmaf(z, c - h, h), 0 at the start of every episode; it is the input of the outputs' layer
 //
-// Precision: with POLICY_BF16, what the products of all layers but the outputs' are made of is bfloat16: weights, rounded
-// as they are used, the observation as normalised, and what hidden layers give (policy_bf16()). Biases, sums,
+// Precision: with POLICY_BF16, what the products of all layers but the outputs' are made of is bfloat16: weights,
+// rounded as they are used, the observation as normalised, and what hidden layers give (policy_bf16()). Biases, sums,
 // activations, the recurrent state, the outputs' layer and the parameters themselves stay float32.
 //
 // Outputs: those of each discrete action's choices, then one for each continuous action. Discrete: the index of the
@@ -68,7 +68,7 @@ typedef struct PolicyShape {
     float action_low, action_high;
     PolicySquash squash;
     PolicyPrecision precision; // POLICY_FLOAT32 is what policy_shape() sets
-    int32_t params; // floats in the parameter vector
+    int32_t params;            // floats in the parameter vector
 } PolicyShape;
 
 // The shape for a simulator, without a recurrent layer; hidden: [hidden_count] widths.

@@ -40,8 +40,8 @@ enum { PIPELINE_PARTS = 16 };
 WIDE_FN int pipeline_fits(const Thread *t, const Gang *a, const Gang *b) {
     const PolicyShape *shape = &t->es->spec.policy;
     return a->groups == 1 && b->groups == 1 && a->group[0].count == 1 && b->group[0].count == 1 && shape->layers == 3 &&
-           shape->recurrent == 0 && shape->precision == POLICY_FLOAT32 && shape->size[1] >= POLICY_NARROW && shape->size[2] >= POLICY_NARROW &&
-           shape->size[3] < POLICY_NARROW;
+           shape->recurrent == 0 && shape->precision == POLICY_FLOAT32 && shape->size[1] >= POLICY_NARROW &&
+           shape->size[2] >= POLICY_NARROW && shape->size[3] < POLICY_NARROW;
 }
 
 // Whether the policy is the one that is compiled for each simulator.

@@ -28,11 +28,14 @@
     P(ENV_OBS, "statistics of observations", envs *obs, sizeof(PpoMoments))                                   \
     P(OF_ENV, "statistics of envs", envs, sizeof(PpoOutcome))                                                 \
     P(ADVANTAGES, "statistics of advantages", shards *(size_t)spec->minibatches, sizeof(PpoMoments))          \
-    P(GRADIENTS, "gradients of the shards", shards *(size_t)net->gradient, 4)                                 \
+    P(GRADIENTS, "gradients of groups of shards", groups *(size_t)net->gradient, 4)                           \
+    P(BRANCHES, "gradients of shards", threads *PPO_BRANCHES *(size_t)net->gradient, 4)                       \
     P(GRADIENT, "gradient", params, 4)                                                                        \
     P(LOSSES, "losses of the shards", shards, sizeof(PpoLosses))                                              \
     P(SCRATCH, "activations of the threads", threads *(size_t)(net->rows + net->gradient), 4)                 \
     P(TABLE, "thread tables", threads, sizeof(PpoScratch))
+
+enum { GROUPS_PER_THREAD = 4 };
 
 // Rows of one word per env, and per sample.
 enum PpoEnvRow {
@@ -73,7 +76,7 @@ static Status plan_ppo(const CpuPpo *ppo, HostPlan *plan) {
     size_t params = (size_t)net->shape.params, lanes = padded_envs(ppo), obs = (size_t)spec->sim.spec->obs;
     size_t envs = (size_t)spec->envs, samples = envs * (size_t)spec->rollout, shards = (size_t)spec->shards;
     size_t discrete = (size_t)net->shape.actor.discrete, continuous = (size_t)net->shape.actor.continuous;
-    size_t threads = (size_t)host_pool_threads(ppo->pool);
+    size_t threads = (size_t)host_pool_threads(ppo->pool), groups = shards / (size_t)ppo->group_shards;
 #define PPO_ADD(name, purpose, count, bytes) TRY(host_plan_add(plan, purpose, count, bytes, NULL));
     PPO_MEMORY(PPO_ADD)
 #undef PPO_ADD
@@ -93,6 +96,11 @@ static Status describe_ppo(CpuPpo *ppo, KernBackend *backend, const KernPpoSpec 
     // Pieces of whole blocks: as many rows as fit, but no fewer pieces than threads.
     int32_t lanes = cpu->lanes, rows = (spec->envs + host_pool_threads(cpu->pool) - 1) / host_pool_threads(cpu->pool);
     ppo->piece_blocks = (rows < PPO_ROWS ? cpu_round_up(rows, lanes) : PPO_ROWS) / lanes;
+    // Groups as large as leave four to each thread, so that none waits long for another.
+    ppo->group_shards = 1;
+    while (ppo->group_shards < PPO_GROUP_MAX &&
+           spec->shards / ppo->group_shards >= 2 * GROUPS_PER_THREAD * host_pool_threads(cpu->pool))
+        ppo->group_shards *= 2;
     return STATUS_OK;
 }
 
@@ -158,6 +166,7 @@ static void carve_learning(CpuPpo *ppo) {
     ppo->advantage_moments = host_block_at(&ppo->block, &ppo->plan, ITEM_ADVANTAGES);
     ppo->gradients = host_block_at(&ppo->block, &ppo->plan, ITEM_GRADIENTS);
     ppo->gradient = host_block_at(&ppo->block, &ppo->plan, ITEM_GRADIENT);
+    ppo->branches = host_block_at(&ppo->block, &ppo->plan, ITEM_BRANCHES);
     ppo->losses = host_block_at(&ppo->block, &ppo->plan, ITEM_LOSSES);
     ppo->scratch = host_block_at(&ppo->block, &ppo->plan, ITEM_TABLE);
     float *scratch = host_block_at(&ppo->block, &ppo->plan, ITEM_SCRATCH);

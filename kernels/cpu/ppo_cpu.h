@@ -7,6 +7,11 @@
 #include "kernels/cpu/ppo_net.h"
 #include "kernels/ppo_statistics.h"
 
+enum {
+    PPO_BRANCHES = 3,
+    PPO_GROUP_MAX = 1 << PPO_BRANCHES,
+};
+
 typedef struct CpuPpo {
     KernPpo base;
     KernPpoSpec spec;
@@ -41,10 +46,12 @@ typedef struct CpuPpo {
     // Learning
     uint32_t *order;               // [shard][sample]
     PpoMoments *advantage_moments; // [shard][minibatch]
-    float *gradients;              // [shard][net.gradient]
+    int32_t group_shards;          // a power of two: shards whose gradients one thread folds
+    float *gradients;              // [group][net.gradient]
     float *gradient;               // [params]
     PpoLosses *losses;             // [shard]
     PpoScratch *scratch;           // [thread]
+    float *branches;               // [thread][PPO_BRANCHES][net.gradient] gradients on their way down the tree
 } CpuPpo;
 
 static inline int32_t cpu_ppo_shard_samples(const KernPpoSpec *spec) {

@@ -51,7 +51,8 @@ static void forward_layer(const PpoLayer *layer, const float *packed, const floa
     if (layer->node.kind == POLICY_GATE) {
         dense_sigmoid(output, rows * layer->out_pad);
     } else {
-        dense_activate(output, rows * layer->out_pad, layer->node.kind == POLICY_CANDIDATE ? POLICY_TANH : actor->activation);
+        dense_activate(output, rows * layer->out_pad,
+                       layer->node.kind == POLICY_CANDIDATE ? POLICY_TANH : actor->activation);
     }
     if (actor->precision == POLICY_BF16 && layer->node.kind == POLICY_HIDDEN)
         dense_round(output, rows * layer->out_pad);
@@ -227,8 +228,10 @@ static void backward_state(const PpoNet *net, const PpoScratch *scratch, int32_t
     }
 }
 
-// Adds `rows` samples to a layer's gradient.
-static void weight_gradient(const PpoLayer *layer, const float *input, const float *delta, float *gradient, int rows) {
+// Adds `rows` samples to a layer's gradient, or begins it with them.
+static void weight_gradient(const PpoLayer *layer, const float *input, const float *delta, float *gradient, int rows,
+                            bool begins) {
+    const float *start = begins ? gemm_zeros : NULL;
     float *biases = gradient + (layer->is_narrow ? layer->node.out * layer->in_pad : layer->node.in * layer->out_pad);
     if (layer->is_narrow) {
         gemm(&(Gemm){.c = gradient,
@@ -237,7 +240,8 @@ static void weight_gradient(const PpoLayer *layer, const float *input, const flo
                      .a_row = 1,
                      .a_depth = layer->out_pad,
                      .b = input,
-                     .b_stride = layer->in_pad},
+                     .b_stride = layer->in_pad,
+                     .start = start},
              layer->node.out, layer->in_pad, rows);
     } else {
         gemm(&(Gemm){.c = gradient,
@@ -246,11 +250,12 @@ static void weight_gradient(const PpoLayer *layer, const float *input, const flo
                      .a_row = 1,
                      .a_depth = layer->in_pad,
                      .b = delta,
-                     .b_stride = layer->out_pad},
+                     .b_stride = layer->out_pad,
+                     .start = start},
              layer->node.in, layer->out_pad, rows);
     }
     for (int o = 0; o < layer->out_pad; o += WIDE) {
-        Wide sum = wide_load(biases + o);
+        Wide sum = wide_load(begins ? gemm_zeros : biases + o);
         for (int r = 0; r < rows; r++)
             sum = sum + wide_load(delta + r * layer->out_pad + o);
         wide_store(biases + o, sum);
@@ -270,7 +275,7 @@ static void input_gradient(const PpoLayer *layer, const float *packed, const flo
 }
 
 static void backward_layer(const PpoNet *net, const float *packed, const PpoScratch *scratch, int32_t at,
-                           float *gradient, int rows) {
+                           float *gradient, int rows, bool begins) {
     const PpoLayer *layer = &net->layer[at];
     const float *input = layer->node.from < 0 ? scratch->input : scratch->output[layer->node.from];
     float *delta = scratch->delta[at];
@@ -280,19 +285,19 @@ static void backward_layer(const PpoNet *net, const float *packed, const PpoScra
                             layer->node.kind == POLICY_CANDIDATE ? POLICY_TANH : net->shape.actor.activation);
     }
     if (policy_rounds(net->shape.actor.precision, layer->node.kind)) dense_round(delta, rows * layer->out_pad);
-    weight_gradient(layer, input, delta, gradient + layer->gradient, rows);
+    weight_gradient(layer, input, delta, gradient + layer->gradient, rows, begins);
     if (layer->node.from >= 0) input_gradient(layer, packed, delta, scratch->delta[layer->node.from], rows);
 }
 
 static void backward(const PpoNet *net, const float *packed, const PpoScratch *scratch, float *gradient, int rows,
-                     const int32_t *ended) {
+                     bool begins, const int32_t *ended) {
     int32_t states = net->network.states; // they come last to first
     for (int32_t i = 0; i < net->network.layers; i++) {
         int32_t at = net->network.backward[i];
         if (net->layer[at].node.kind == POLICY_STATE) {
             backward_state(net, scratch, at, scratch->before[--states], rows, ended);
         } else {
-            backward_layer(net, packed, scratch, at, gradient, rows);
+            backward_layer(net, packed, scratch, at, gradient, rows, begins);
         }
     }
 }
@@ -304,8 +309,8 @@ static void gather_inputs(const PpoPart *part, const PpoScratch *scratch, int ro
     for (int r = 0; r < rows; r++) {
         const float *from = part->samples->obs + (int64_t)part->index[r] * obs;
         for (int k = 0; k < obs; k++) {
-            scratch->input[r * in_pad + k] = policy_input(
-                from[k], part->normalizer->mean[k], part->normalizer->scale[k], part->net->shape.actor.precision);
+            scratch->input[r * in_pad + k] = policy_input(from[k], part->normalizer->mean[k],
+                                                          part->normalizer->scale[k], part->net->shape.actor.precision);
         }
     }
 }
@@ -323,7 +328,7 @@ static void gather_states(const PpoPart *part, const PpoScratch *scratch) {
 static void chunk_gradient(PpoPart part, const PpoScratch *scratch, float *gradient, PpoLosses *losses) {
     const PpoNet *net = part.net;
     int block = net->network.states > 0 ? net->chunk : PPO_ROWS;
-    memset(gradient, 0, (size_t)net->gradient * sizeof *gradient);
+    memset(gradient + net->log_std, 0, (size_t)(net->gradient - net->log_std) * sizeof *gradient);
     for (int32_t left = part.count; left > 0; left -= block) {
         int rows = left < block ? left : block;
         const int32_t *ended = net->network.states > 0 ? part.samples->ended + part.index[0] : NULL;
@@ -334,7 +339,7 @@ static void chunk_gradient(PpoPart part, const PpoScratch *scratch, float *gradi
             policy_row(&part, scratch, r, gradient + net->log_std, losses);
         for (int r = 0; r < rows; r++)
             value_row(&part, scratch, r, losses);
-        backward(net, part.packed, scratch, gradient, rows, ended);
+        backward(net, part.packed, scratch, gradient, rows, left == part.count, ended);
         part.index += rows;
     }
 }
@@ -354,7 +359,7 @@ static void part_gradient(const PpoPart *part, const PpoScratch *scratch, float 
     wide_end();
 }
 
-// ---- order, fold, Adam ---------------------------------------------------------------------------------------------
+// ---- order, sums, Adam ---------------------------------------------------------------------------------------------
 
 static void order_samples(uint64_t seed, uint32_t update, uint32_t epoch, uint32_t shard, uint32_t count,
                           uint32_t first, uint32_t *order) {
@@ -369,15 +374,9 @@ static void order_samples(uint64_t seed, uint32_t update, uint32_t epoch, uint32
     wide_end();
 }
 
-static void fold(float *gradients, int32_t shards, int64_t stride, int32_t begin, int32_t end) {
-    for (int32_t apart = 1; apart < shards; apart *= 2) {
-        for (int32_t shard = 0; shard < shards; shard += 2 * apart) {
-            float *restrict to = gradients + shard * stride;
-            const float *restrict from = gradients + (shard + apart) * stride;
-            for (int32_t i = begin; i < end; i++) // vectorises
-                to[i] = to[i] + from[i];
-        }
-    }
+static void add(float *restrict to, const float *restrict from, int32_t begin, int32_t end) {
+    for (int32_t i = begin; i < end; i++) // vectorises
+        to[i] = to[i] + from[i];
     wide_end();
 }
 
@@ -397,6 +396,6 @@ const PpoKernels ISA_CAT(ppo_kernels_, ISA) = {
     .forward = forward,
     .gradient = part_gradient,
     .order = order_samples,
-    .fold = fold,
+    .add = add,
     .adam = adam,
 };

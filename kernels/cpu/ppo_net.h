@@ -96,14 +96,14 @@ void ppo_net_carve(const PpoNet *net, float *memory, PpoScratch *scratch);
 //              states in scratch->before
 //   gradient   of one part: packed, overwritten; adds to the losses
 //   order      the shard's permutation: `first` + permuted numbers
-//   fold       elements [begin, end) of gradients [shards][stride]: in a binary tree, into the first
+//   add        elements [begin, end) of a gradient to another's
 //   adam       parameters [begin, end)
 typedef struct PpoKernels {
     void (*forward)(const PpoNet *net, const float *packed, const PpoScratch *scratch, int rows);
     void (*gradient)(const PpoPart *part, const PpoScratch *scratch, float *gradient, PpoLosses *losses);
     void (*order)(uint64_t seed, uint32_t update, uint32_t epoch, uint32_t shard, uint32_t count, uint32_t first,
                   uint32_t *order);
-    void (*fold)(float *gradients, int32_t shards, int64_t stride, int32_t begin, int32_t end);
+    void (*add)(float *to, const float *from, int32_t begin, int32_t end);
     void (*adam)(float *params, float *first, float *second, const float *gradient, const PpoAdamStep *step,
                  int32_t begin, int32_t end);
 } PpoKernels;

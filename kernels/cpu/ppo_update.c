@@ -69,7 +69,26 @@ static void order_shards(void *context, int64_t begin, int64_t end, int worker) 
     }
 }
 
-static void shard_gradients(void *context, int64_t begin, int64_t end, int worker) {
+// The gradient of a group's shards, folded in a binary tree. A shard's gradient waits in a branch until the other half
+// of its node is there; the last one added to is the group's own.
+static void group_gradient(const Learning *learning, PpoPart *part, int64_t group, int worker) {
+    CpuPpo *ppo = learning->ppo;
+    const PpoKernels *kernels = ppo->isa->ppo;
+    int32_t samples = cpu_ppo_shard_samples(&ppo->spec), gradient = ppo->net.gradient, waiting = 0;
+    float *node[PPO_BRANCHES + 1] = {ppo->gradients + group * gradient};
+    for (int k = 0; k < PPO_BRANCHES; k++)
+        node[k + 1] = ppo->branches + ((int64_t)worker * PPO_BRANCHES + k) * gradient;
+    for (int32_t i = 0; i < ppo->group_shards; i++) {
+        int64_t shard = group * ppo->group_shards + i;
+        part->index = ppo->order + shard * samples + learning->minibatch * part->count;
+        kernels->gradient(part, &ppo->scratch[worker], node[waiting], &ppo->losses[shard]);
+        for (int32_t left = i; left % 2 == 1; left /= 2, waiting--)
+            kernels->add(node[waiting - 1], node[waiting], 0, gradient);
+        waiting++;
+    }
+}
+
+static void group_gradients(void *context, int64_t begin, int64_t end, int worker) {
     const Learning *learning = context;
     CpuPpo *ppo = learning->ppo;
     int32_t samples = cpu_ppo_shard_samples(&ppo->spec), count = samples / ppo->spec.minibatches;
@@ -83,19 +102,19 @@ static void shard_gradients(void *context, int64_t begin, int64_t end, int worke
                     .steps = ppo->spec.rollout,
                     .advantages = ppo_advantage_scale(learning->advantages, learning->step->normalize_advantage),
                     .per_sample = (float)(1.0 / ((double)count * ppo->spec.shards))};
-    for (int64_t shard = begin; shard < end; shard++) {
-        part.index = ppo->order + shard * samples + learning->minibatch * count;
-        ppo->isa->ppo->gradient(&part, &ppo->scratch[worker], ppo->gradients + shard * ppo->net.gradient,
-                                &ppo->losses[shard]);
-    }
+    for (int64_t group = begin; group < end; group++)
+        group_gradient(learning, &part, group, worker);
 }
 
+// The gradients of all groups, into the first's: the tree of the shards from where the groups' own trees end.
 static void fold_tiles(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     CpuPpo *ppo = ((const Learning *)context)->ppo;
-    for (int64_t tile = begin; tile < end; tile++) {
-        ppo->isa->ppo->fold(ppo->gradients, ppo->spec.shards, ppo->net.gradient, (int32_t)tile * PPO_TILE,
-                            (int32_t)(tile + 1) * PPO_TILE);
+    int64_t groups = ppo->spec.shards / ppo->group_shards, stride = ppo->net.gradient;
+    for (int64_t apart = 1; apart < groups; apart *= 2) {
+        for (int64_t group = 0; group < groups; group += 2 * apart)
+            ppo->isa->ppo->add(ppo->gradients + group * stride, ppo->gradients + (group + apart) * stride,
+                               (int32_t)begin * PPO_TILE, (int32_t)end * PPO_TILE);
     }
 }
 
@@ -163,7 +182,7 @@ static Status learn_minibatch(Learning *learning, double *norm) {
     CpuPpo *ppo = learning->ppo;
     learning->advantages =
         fold_moments(ppo->advantage_moments + learning->minibatch, ppo->spec.shards, ppo->spec.minibatches);
-    host_pool_for(ppo->pool, ppo->spec.shards, 1, shard_gradients, learning);
+    host_pool_for(ppo->pool, ppo->spec.shards / ppo->group_shards, 1, group_gradients, learning);
     host_pool_for(ppo->pool, ppo->net.gradient / PPO_TILE, TILES_GRAIN, fold_tiles, learning);
     ppo_net_unpack(&ppo->net, ppo->gradients, ppo->gradient);
     *norm = sqrt(square_norm(ppo->gradient, ppo->net.shape.params));
