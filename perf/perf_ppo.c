@@ -1,6 +1,6 @@
-// PPO's update: CartPole, 64-64 tanh, actor and critic apart, 64 envs x 128 steps, 4 epochs of 4 minibatches, one
-// thread. Useful flops are 2 x weights forwards and, but for the first layers' input gradients, 4 x weights backwards.
-// Against the core's fp32 FMA peak, which perf_es measures too. Rollouts are timed apart: updates without epochs.
+// PPO's update: CartPole, 64-64 tanh, actor and critic apart, 64 envs x 128 steps, 4 epochs of 4 minibatches. Useful
+// flops are 2 x weights forwards and, but for the first layers' input gradients, 4 x weights backwards. Against the
+// core's fp32 FMA peak, which perf_es measures too. Rollouts are timed apart: updates without epochs.
 #include "kernels/ppo_kern.h"
 #include "perf/peak.h"
 #include "perf/perf.h"
@@ -43,40 +43,76 @@ static void open_update(Update *u, KernBackend *backend, int epochs) {
                             .epsilon = 1e-5f};
 }
 
-int main(void) {
-    static float peak_value = 0.5f;
-    Update whole, rollout;
-    HostPool *pool = NULL;
+// The peak on two threads at once, which is all that two cores can give.
+typedef struct Peaks {
+    void (*peak)(void *);
+    HostPool *pool;
+    float value[2];
+} Peaks;
+
+static void peak_piece(void *context, int64_t begin, int64_t end, int worker) {
+    (void)end, (void)worker;
+    Peaks *peaks = context;
+    peaks->peak(&peaks->value[begin]);
+}
+
+static void peak_of_two(void *context) {
+    Peaks *peaks = context;
+    host_pool_for(peaks->pool, 2, 1, peak_piece, peaks);
+}
+
+static KernBackend *open_backend(int threads, HostPool **pool) {
     KernBackend *backend;
-    perf_check(host_pool_create(1, HOST_BIND_NONE, &pool));
-    KernCpuOptions options = {pool, "auto", 0};
+    perf_check(host_pool_create(threads, HOST_BIND_NONE, pool));
+    KernCpuOptions options = {*pool, "auto", 0};
     perf_check(kern_cpu_open(&options, &backend));
-    open_update(&whole, backend, EPOCHS);
-    open_update(&rollout, backend, 0);
-    double samples = (double)ENVS * STEPS;
-    PerfCase cases[] = {
-        {.name = "fp32 FMA peak",
-         .unit = "GFLOP/s",
-         .work = PEAK_FLOPS * 1e-9,
-         .run = choose_peak(),
-         .context = &peak_value},
-        {.name = "ppo update, 4 epochs", .unit = "step/s", .work = samples, .run = update, .context = &whole},
-        {.name = "ppo rollout alone", .unit = "step/s", .work = samples, .run = update, .context = &rollout},
-    };
-    perf_run(cases, 3, REPEATS);
-    // Forwards, weight gradients, and input gradients of all layers but the first.
+    return backend;
+}
+
+// Forwards, weight gradients, and input gradients of all layers but the first; without the rollout's time.
+static void print_share_of_peak(const PerfCase *peak, const PerfCase *whole, const PerfCase *rollout) {
     double first = 2 * 4 * 64, others = 2 * 64 * 64 + 64 * 2 + 64, flops = 2 * (2 * first + 3 * others);
     double rate[REPEATS], share[REPEATS];
     for (int r = 0; r < REPEATS; r++) {
-        double learning_s = samples / cases[1].rate[r] - samples / cases[2].rate[r];
-        rate[r] = EPOCHS * samples * flops / learning_s * 1e-9;
-        share[r] = rate[r] / cases[0].rate[r];
+        double learning_s = whole->work / whole->rate[r] - rollout->work / rollout->rate[r];
+        rate[r] = EPOCHS * whole->work * flops / learning_s * 1e-9;
+        share[r] = rate[r] / peak->rate[r];
     }
     perf_print("ppo learning, useful flops", rate, REPEATS, "GFLOP/s");
     perf_print("ppo learning / FMA peak", share, REPEATS, "x");
-    backend->ops->ppo_close(whole.ppo);
-    backend->ops->ppo_close(rollout.ppo);
-    backend->ops->close(backend);
-    host_pool_free(pool);
+}
+
+int main(void) {
+    static float peak_value = 0.5f;
+    Update whole, rollout, on_two;
+    HostPool *pool[2];
+    KernBackend *one = open_backend(1, &pool[0]), *two = open_backend(2, &pool[1]);
+    Peaks peaks = {choose_peak(), pool[1], {0.5f, 0.5f}};
+    open_update(&whole, one, EPOCHS);
+    open_update(&rollout, one, 0);
+    open_update(&on_two, two, EPOCHS);
+    double samples = (double)ENVS * STEPS, peak = PEAK_FLOPS * 1e-9;
+    PerfCase cases[] = {
+        {.name = "fp32 FMA peak", .unit = "GFLOP/s", .work = peak, .run = peaks.peak, .context = &peak_value},
+        {.name = "fp32 FMA peak, 2 threads",
+         .unit = "GFLOP/s",
+         .work = 2 * peak,
+         .run = peak_of_two,
+         .context = &peaks},
+        {.name = "ppo update, 4 epochs", .unit = "step/s", .work = samples, .run = update, .context = &whole},
+        {.name = "ppo rollout alone", .unit = "step/s", .work = samples, .run = update, .context = &rollout},
+        {.name = "ppo update, 2 threads", .unit = "step/s", .work = samples, .run = update, .context = &on_two},
+    };
+    perf_run(cases, 5, REPEATS);
+    print_share_of_peak(&cases[0], &cases[2], &cases[3]);
+    perf_ratio("ppo update, 2 threads / 1", &cases[4], &cases[2], REPEATS);
+    perf_ratio("fp32 FMA peak, 2 threads / 1", &cases[1], &cases[0], REPEATS);
+    whole.ppo->backend->ops->ppo_close(whole.ppo);
+    rollout.ppo->backend->ops->ppo_close(rollout.ppo);
+    on_two.ppo->backend->ops->ppo_close(on_two.ppo);
+    one->ops->close(one);
+    two->ops->close(two);
+    host_pool_free(pool[0]);
+    host_pool_free(pool[1]);
     return 0;
 }

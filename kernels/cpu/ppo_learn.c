@@ -361,15 +361,33 @@ static void part_gradient(const PpoPart *part, const PpoScratch *scratch, float 
 
 // ---- order, sums, Adam ---------------------------------------------------------------------------------------------
 
+enum { ORDER_BLOCK = 64 };
+
+// Those numbers that are out of range go through the network again: all go, and those in range stay where they are, as
+// which is which no processor can predict. Returns whether any still is out of range.
+static uint32_t walk_on(const PpoPermutation *p, uint32_t number[ORDER_BLOCK]) {
+    uint32_t outside = 0;
+    for (int i = 0; i < ORDER_BLOCK; i++) { // vectorises
+        uint32_t next = ppo_permutation_pass(p, number[i]), goes = 0u - (uint32_t)(number[i] >= p->count);
+        number[i] = (next & goes) | (number[i] & ~goes);
+        outside |= (uint32_t)(number[i] >= p->count);
+    }
+    return outside;
+}
+
 static void order_samples(uint64_t seed, uint32_t update, uint32_t epoch, uint32_t shard, uint32_t count,
                           uint32_t first, uint32_t *order) {
     PpoPermutation p = ppo_permutation(seed, update, epoch, shard, count);
-    for (uint32_t i = 0; i < count; i++) // vectorises
-        order[i] = ppo_permutation_pass(&p, i);
-    for (uint32_t i = 0; i < count; i++) {
-        while (order[i] >= count)
-            order[i] = ppo_permutation_pass(&p, order[i]);
-        order[i] += first;
+    for (uint32_t begin = 0; begin < count; begin += ORDER_BLOCK) {
+        uint32_t number[ORDER_BLOCK], outside = 0;
+        for (uint32_t i = 0; i < ORDER_BLOCK; i++) { // vectorises
+            number[i] = ppo_permutation_pass(&p, begin + i < count ? begin + i : 0);
+            outside |= (uint32_t)(number[i] >= count);
+        }
+        while (outside)
+            outside = walk_on(&p, number);
+        for (uint32_t i = 0; i < ORDER_BLOCK && begin + i < count; i++)
+            order[begin + i] = first + number[i];
     }
     wide_end();
 }
