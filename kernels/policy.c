@@ -115,10 +115,7 @@ static void layer_outputs(const PolicyLayer *layer, const PolicyShape *shape, co
                           float *y) {
     for (int32_t o = 0; o < layer->out; o++) {
         float sum = layer_output(params + layer->params, layer->in, layer->out, o, x);
-        y[o] = layer->kind == POLICY_HIDDEN      ? policy_activate(sum, shape->activation)
-               : layer->kind == POLICY_GATE      ? policy_sigmoid(sum)
-               : layer->kind == POLICY_CANDIDATE ? sim_tanhf(sum)
-                                                 : sum;
+        y[o] = policy_finish(sum, layer->kind, shape->activation);
     }
 }
 

@@ -16,6 +16,14 @@ SIM_FN float policy_activate(float x, PolicyActivation activation) {
 
 SIM_FN float policy_sigmoid(float x) { return sim_fmaf(0.5f, sim_tanhf(0.5f * x), 0.5f); }
 
+// What a dense layer makes of a sum.
+SIM_FN float policy_finish(float sum, PolicyLayerKind kind, PolicyActivation activation) {
+    return kind == POLICY_HIDDEN      ? policy_activate(sum, activation)
+           : kind == POLICY_GATE      ? policy_sigmoid(sum)
+           : kind == POLICY_CANDIDATE ? sim_tanhf(sum)
+                                      : sum;
+}
+
 // The recurrent layer's next state.
 SIM_FN float policy_state(float gate, float candidate, float state) { return sim_fmaf(gate, candidate - state, state); }
 
