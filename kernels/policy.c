@@ -23,8 +23,8 @@ Status policy_shape(PolicyShape *shape, const SimSpec *sim, const int32_t *hidde
     }
     shape->size[shape->layers] = sim->discrete + sim->continuous;
     shape->activation = activation;
-    for (; sim->choices[shape->discrete] > 0; shape->discrete++)
-        shape->choices[shape->discrete] = sim->choices[shape->discrete];
+    shape->discrete = sim_spec_discrete_actions(sim);
+    memcpy(shape->choices, sim->choices, (size_t)shape->discrete * sizeof *shape->choices);
     shape->continuous = sim->continuous;
     shape->action_low = sim->action_low;
     shape->action_high = sim->action_high;
@@ -121,10 +121,7 @@ static void layer_outputs(const PolicyLayer *layer, const PolicyShape *shape, co
     bool rounds = policy_rounds(shape->precision, layer->kind);
     for (int32_t o = 0; o < layer->out; o++) {
         float sum = layer_output(params + layer->params, layer->in, layer->out, o, x, rounds);
-        y[o] = layer->kind == POLICY_HIDDEN      ? policy_activate(sum, shape->activation)
-               : layer->kind == POLICY_GATE      ? policy_sigmoid(sum)
-               : layer->kind == POLICY_CANDIDATE ? sim_tanhf(sum)
-                                                 : sum;
+        y[o] = policy_finish(sum, layer->kind, shape->activation);
         if (rounds && layer->kind == POLICY_HIDDEN) y[o] = policy_bf16(y[o]);
     }
 }

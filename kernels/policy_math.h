@@ -35,6 +35,14 @@ SIM_FN float policy_activate(float x, PolicyActivation activation) {
 
 SIM_FN float policy_sigmoid(float x) { return sim_fmaf(0.5f, sim_tanhf(0.5f * x), 0.5f); }
 
+// What a dense layer makes of a sum.
+SIM_FN float policy_finish(float sum, PolicyLayerKind kind, PolicyActivation activation) {
+    return kind == POLICY_HIDDEN      ? policy_activate(sum, activation)
+           : kind == POLICY_GATE      ? policy_sigmoid(sum)
+           : kind == POLICY_CANDIDATE ? sim_tanhf(sum)
+                                      : sum;
+}
+
 // The recurrent layer's next state.
 SIM_FN float policy_state(float gate, float candidate, float state) { return sim_fmaf(gate, candidate - state, state); }
 
@@ -61,6 +69,20 @@ SIM_FN float policy_clamped(float output, float low, float high) {
 
 SIM_FN float policy_action(float output, float low, float high, PolicySquash squash) {
     return squash == POLICY_SQUASH_TANH ? policy_bounded(output, low, high) : policy_clamped(output, low, high);
+}
+
+// The actions of a policy of that shape from its outputs. The shape's counts are given as well, as constants where a
+// simulator is compiled: choices of all discrete actions together, discrete actions and continuous ones.
+// choice: [discrete], action: [continuous]
+SIM_FN void policy_act(const PolicyShape *shape, const float *outputs, int choices, int discrete, int continuous,
+                       int32_t *choice, float *action) {
+    for (int k = 0; k < discrete; k++) {
+        int count = discrete == 1 ? choices : shape->choices[k];
+        choice[k] = policy_argmax(outputs, count);
+        outputs += count;
+    }
+    for (int k = 0; k < continuous; k++)
+        action[k] = policy_action(outputs[k], shape->action_low, shape->action_high, shape->squash);
 }
 
 #endif

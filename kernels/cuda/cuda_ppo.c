@@ -161,6 +161,12 @@ static Status describe_ppo(CudaPpo *ppo, CudaBackend *backend, const KernPpoSpec
     if (spec->policy.actor.recurrent > 0) {
         return cuda_fail(backend, STATUS_USAGE, "recurrent policies are not on GPUs yet: take the CPU (--device cpu)");
     }
+    if (sim_spec_has_several_actions(spec->sim.spec)) {
+        return cuda_fail(backend, STATUS_USAGE,
+                         "%s: several discrete actions, or discrete and continuous ones, are not on GPUs yet: take the "
+                         "CPU (--device cpu)",
+                         spec->sim.spec->name);
+    }
     TRY(cuda_enter(backend));
     TRY(cuda_sim_index(backend, spec->sim.spec, &ppo->sim));
     ppo->env_words = (size_t)backend->host.ppo_env_words(spec);

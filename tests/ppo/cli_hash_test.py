@@ -30,6 +30,10 @@ class HashTest(GoldenHashes, PporunTest):
     GOLDEN = Path(__file__).with_name("golden_hashes.txt")
     CASES = CASES
 
+    @staticmethod
+    def runs_on_gpu(env, case):
+        return env != "parking" and not case.startswith("recurrent")
+
 
 class Hash(HashTest):
     def test_golden(self):
@@ -76,6 +80,10 @@ class Cuda(CudaHashes, HashTest):
         quick = [("cartpole", "annealed"), ("pendulum", "shared"), ("acrobot", "linear")]
         # Tests of the policy change nothing, and take most of the time of a small run.
         self.check_golden_on_gpu("--test-every=1000", "--test-episodes=1", quick=lambda env, name: (env, name) in quick)
+
+    def test_recurrent_policies_are_refused(self):
+        self.refused(2, ["recurrent policies are not on GPUs yet", "--device cpu"],
+                     *fixed("cartpole", device="cuda", recurrent=4, shards=None))  # fmt: skip
 
     def test_resumed_on_the_other_device(self):
         for first, second in [("cpu", "cuda"), ("cuda", "cpu")]:
