@@ -18,7 +18,7 @@ DEVICE_FN void block_sync(void) {
 }
 
 // The perturbed parameters of a member, or the parameters themselves where sigma is 0.
-DEVICE_FN void build_weights(const CudaEvaluateArgs &a, int32_t member, float *w) {
+DEVICE_FN void build_params(const CudaEvaluateArgs &a, int32_t member, float *w) {
     int count = a.policy.params, threads = (int)blockDim.x;
     if (a.sigma == 0.0f) {
         for (int i = (int)threadIdx.x; i < count; i += threads)
@@ -36,11 +36,25 @@ DEVICE_FN void build_weights(const CudaEvaluateArgs &a, int32_t member, float *w
     }
 }
 
+// A member's weights as the layers take them.
+DEVICE_FN void build_weights(const CudaEvaluateArgs &a, int32_t member, float *w) {
+    build_params(a, member, w);
+    if (a.policy.precision == POLICY_FLOAT32) return;
+    block_sync();
+    for (int layer = 0; layer < a.layers; layer++) {
+        const PolicyLayer &l = a.layer[layer];
+        int count = policy_rounds(a.policy.precision, l.kind) ? l.in * l.out : 0;
+        for (int i = (int)threadIdx.x; i < count; i += (int)blockDim.x)
+            w[l.params + i] = policy_bf16(w[l.params + i]);
+    }
+}
+
 // A layer on its way. Each of its outputs is one thread's from the sum to the end: the same thread's in gate and
 // candidate, which have as many.
 typedef struct DenseLayer {
     PolicyLayerKind kind;
     PolicyActivation activation;
+    PolicyPrecision precision;
     int in, out;
     const float *x; // [in] aligned to 16 bytes
     float *y;       // [out] where a candidate finds the gate
@@ -49,6 +63,7 @@ typedef struct DenseLayer {
 
 DEVICE_FN void dense_put(const DenseLayer &l, int o, float sum) {
     float y = policy_finish(sum, l.kind, l.activation);
+    if (l.precision == POLICY_BF16 && l.kind == POLICY_HIDDEN) y = policy_bf16(y);
     if (l.kind == POLICY_CANDIDATE) {
         l.state[o] = policy_state(l.y[o], y, l.state[o]);
     } else {
@@ -110,6 +125,7 @@ DEVICE_FN const float *policy_outputs(const CudaEvaluateArgs &a, const float *sh
                                       const float *global_weights, float *activations, float *state) {
     DenseLayer l = {};
     l.activation = a.policy.activation;
+    l.precision = a.policy.precision;
     l.x = activations;
     l.y = activations + a.width_pad;
     l.state = state;

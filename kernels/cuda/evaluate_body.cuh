@@ -179,7 +179,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS_MAX, 3)
             float x = m.obs[k];
             m.sums[k] = m.sums[k] + x;
             m.sums[OBS + k] = sim_fmaf(x, x, m.sums[OBS + k]);
-            m.activations[k] = policy_normalize(x, a.mean[k], a.scale[k]);
+            m.activations[k] = policy_input(x, a.mean[k], a.scale[k], a.policy.precision);
         }
         block_sync();
         const float *y = policy_outputs(a, m.weights, weights, m.activations, m.recurrent);

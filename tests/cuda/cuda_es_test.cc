@@ -174,6 +174,22 @@ TEST_F(CudaEsTest, WeightsInGlobalMemoryMatchTheCpu) {
     compare(spec, whole_job(spec));
 }
 
+// In shared memory and, the last, in global memory; without noise and with it.
+TEST_F(CudaEsTest, Bf16MatchesTheCpu) {
+    const std::pair<std::vector<int32_t>, int32_t> shapes[] = {{{}, 0}, {{20, 7}, 0}, {{9}, 18}, {{136, 128}, 5}};
+    for (const auto &[hidden, recurrent] : shapes) {
+        for (const char *name : {"cartpole", "parking"}) {
+            SCOPED_TRACE(std::string(name) + ", recurrent " + std::to_string(recurrent));
+            KernEsSpec spec = make_spec(sim_spec_find(name), hidden, 6, 2, recurrent);
+            spec.policy.precision = POLICY_BF16;
+            spec.sim.time_limit = 15;
+            compare(spec, whole_job(spec));
+            compare(spec, KernEsJob{SIM_RNG_EVALUATE, 0, 0.0f, 0, 1, 3});
+            if (HasFailure()) return;
+        }
+    }
+}
+
 // How a wave is cut into slices, and more pairs than slots, change nothing.
 TEST_F(CudaEsTest, SlicesChangeNothing) {
     for (int slice_steps : {1, 7, 64}) {
