@@ -83,6 +83,13 @@ SIM_FN PpoGaussianGradient ppo_gaussian_gradient(real mean, real log_std, real a
     return out;
 }
 
+// ---- activations ---------------------------------------------------------------------------------------------------
+
+// From the loss by an activation `y` to the loss by the sum that it is of.
+SIM_FN real ppo_tanh_gradient(real by_output, real y) { return by_output * sim_fma(-y, y, R(1.0)); }
+SIM_FN real ppo_relu_gradient(real by_output, real y) { return y > R(0.0) ? by_output : R(0.0); }
+SIM_FN real ppo_sigmoid_gradient(real by_output, real y) { return by_output * sim_fma(-y, y, y); }
+
 // ---- the recurrent state -------------------------------------------------------------------------------------------
 
 typedef struct PpoStateGradient {

@@ -181,10 +181,10 @@ static void backward_activation(const float *restrict output, float *restrict de
     float *d = __builtin_assume_aligned(delta, 64);
     if (activation == POLICY_TANH) {
         for (int i = 0; i < count; i++) // vectorises
-            d[i] = d[i] * sim_fmaf(-y[i], y[i], 1.0f);
+            d[i] = ppo_tanh_gradient(d[i], y[i]);
     } else {
         for (int i = 0; i < count; i++) // vectorises
-            d[i] = y[i] > 0.0f ? d[i] : 0.0f;
+            d[i] = ppo_relu_gradient(d[i], y[i]);
     }
 }
 
@@ -192,7 +192,7 @@ static void backward_sigmoid(const float *restrict output, float *restrict delta
     const float *y = __builtin_assume_aligned(output, 64);
     float *d = __builtin_assume_aligned(delta, 64);
     for (int i = 0; i < count; i++) // vectorises
-        d[i] = d[i] * sim_fmaf(-y[i], y[i], y[i]);
+        d[i] = ppo_sigmoid_gradient(d[i], y[i]);
 }
 
 // One step of the states' way back. by_state: what the step's outputs add; by_next: what the next step adds to that,

@@ -75,9 +75,12 @@ typedef struct CudaPpoArgs {
     PpoNetwork network;
     CudaPpoScratch rollout, learn;
     int32_t envs, steps, shards, minibatches;
-    int32_t part;         // samples of a shard in a minibatch
-    int32_t chunks;       // of PPO_CHUNK samples, in a part
-    int32_t round_chunks; // of those, how many have their partial sums in memory at a time
+    int32_t part;           // samples of a shard in a minibatch
+    int32_t advantage_sums; // of PPO_CHUNK advantages, in a part
+    int32_t chunk;          // samples whose gradients are one sum: PPO_CHUNK, or with recurrent layers an env's steps
+    int32_t chunks;         // of those, in a part
+    int32_t round_chunks;   // of those, how many have their partial sums in memory at a time
+    int32_t states;         // recurrent ones of an env, those of the actor first
     int32_t params_count, log_std, actions;
     int32_t action_words; // of a sample
     float gamma, lambda, per_sample;
@@ -88,17 +91,19 @@ typedef struct CudaPpoArgs {
     CudaPpoReport *report;
     float *params, *first, *second; // [params]
     float *discounted;              // [env] of the episode under way
+    float *state;                   // [states][env] of the episode under way
     // The rollout.
     float *obs;                                                          // [place][obs] as the simulator gives it
     uint32_t *action;                                                    // [place][action_words]
     float *log_prob, *value, *advantage, *target, *reward, *final_value; // [place]
     int32_t *ended;                                                      // [place]
     float *last_value;                                                   // [env]
+    float *first_state;                                                  // [states][env] before the first step
     PpoOutcome *outcomes;                                                // [env], then [shard]
     PpoMoments *obs_moments;                                             // [obs][env], then [obs][shard]
     // Learning.
     uint32_t *order;               // [shard][sample] places
-    PpoMoments *advantage_moments; // [minibatch][shard][chunk]
+    PpoMoments *advantage_moments; // [minibatch][shard][advantage_sums]
     PpoAdvantageScale *advantages; // [minibatch]
     PpoLosses *chunk_losses;       // [shard][chunk]
     PpoLosses *losses;             // [shard]

@@ -7,27 +7,35 @@
 
 enum { ORDER_THREADS = PPO_CHUNK };
 
-DEVICE_FN int32_t chunk_samples(const CudaPpoArgs &a, int32_t chunk) {
-    int32_t left = a.part - chunk * PPO_CHUNK;
-    return left < PPO_CHUNK ? left : PPO_CHUNK;
+// The samples in piece number `piece` of `whole` ones, in pieces of `size`.
+DEVICE_FN int32_t piece_samples(int32_t whole, int32_t size, int32_t piece) {
+    int32_t left = whole - piece * size;
+    return left < size ? left : size;
 }
 
 // ---- the order of an epoch -----------------------------------------------------------------------------------------
 
-// One block a chunk of a shard's part of a minibatch: where its samples are, and the moments of their advantages.
+// Where sample `number` of a shard's order is. Permuted are samples, or with recurrent layers envs, whose steps stay in
+// their order.
+DEVICE_FN uint32_t ordered_place(const CudaPpoArgs &a, int32_t shard, uint32_t number) {
+    uint32_t envs = (uint32_t)(a.envs / a.shards), steps = (uint32_t)a.steps, units = a.states > 0 ? steps : 1;
+    PpoPermutation p =
+        ppo_permutation(a.seed, a.step->step.update, (uint32_t)a.report->epoch, (uint32_t)shard, envs * steps / units);
+    uint32_t sample = ppo_permutation_at(&p, number / units) * units + number % units;
+    return sample % steps * (uint32_t)a.envs + (uint32_t)shard * envs + sample / steps;
+}
+
+// One block a piece of a shard's part of a minibatch: where its samples are, and the moments of their advantages.
 static __global__ void __launch_bounds__(ORDER_THREADS) ppo_order(const __grid_constant__ CudaPpoArgs a) {
     __shared__ float advantage[PPO_CHUNK];
     if (a.report->end != CUDA_PPO_GOES_ON) return;
     int thread = (int)threadIdx.x;
-    int32_t chunk = (int32_t)(blockIdx.x % (unsigned)a.chunks), other = (int32_t)(blockIdx.x / (unsigned)a.chunks);
+    int32_t piece = (int32_t)(blockIdx.x % (unsigned)a.advantage_sums);
+    int32_t other = (int32_t)(blockIdx.x / (unsigned)a.advantage_sums);
     int32_t shard = other % a.shards, minibatch = other / a.shards, samples = a.part * a.minibatches;
-    int32_t count = chunk_samples(a, chunk), number = minibatch * a.part + chunk * PPO_CHUNK + thread;
+    int32_t count = piece_samples(a.part, PPO_CHUNK, piece), number = minibatch * a.part + piece * PPO_CHUNK + thread;
     if (thread < count) {
-        PpoPermutation p =
-            ppo_permutation(a.seed, a.step->step.update, (uint32_t)a.report->epoch, (uint32_t)shard, (uint32_t)samples);
-        uint32_t sample = ppo_permutation_at(&p, (uint32_t)number), steps = (uint32_t)a.steps;
-        uint32_t env = (uint32_t)(shard * (a.envs / a.shards)) + sample / steps;
-        uint32_t place = sample % steps * (uint32_t)a.envs + env;
+        uint32_t place = ordered_place(a, shard, (uint32_t)number);
         a.order[(int64_t)shard * samples + number] = place;
         advantage[thread] = a.advantage[place];
     }
@@ -43,21 +51,21 @@ static __global__ void __launch_bounds__(ORDER_THREADS) ppo_order(const __grid_c
     }
     square = fold_lanes16(square, 0xffffu);
     PpoMoments moments = {(double)count, mean, square};
-    if (thread == 0) a.advantage_moments[((int64_t)minibatch * a.shards + shard) * a.chunks + chunk] = moments;
+    if (thread == 0) a.advantage_moments[((int64_t)minibatch * a.shards + shard) * a.advantage_sums + piece] = moments;
 }
 
-// One block a minibatch: chunks are folded in each shard, then shards, in order.
+// One block a minibatch: pieces are folded in each shard, then shards, in order.
 static __global__ void __launch_bounds__(ORDER_THREADS) ppo_advantage_scales(const __grid_constant__ CudaPpoArgs a) {
     __shared__ PpoMoments of_shard[ORDER_THREADS];
     if (a.report->end != CUDA_PPO_GOES_ON) return;
     int thread = (int)threadIdx.x;
-    const PpoMoments *from = a.advantage_moments + (int64_t)blockIdx.x * a.shards * a.chunks;
+    const PpoMoments *from = a.advantage_moments + (int64_t)blockIdx.x * a.shards * a.advantage_sums;
     PpoMoments all = {};
     for (int32_t first = 0; first < a.shards; first += ORDER_THREADS) {
         int32_t count = a.shards - first < ORDER_THREADS ? a.shards - first : ORDER_THREADS;
         PpoMoments sum = {};
-        for (int32_t chunk = 0; thread < count && chunk < a.chunks; chunk++)
-            sum = ppo_moments_fold(sum, from[(int64_t)(first + thread) * a.chunks + chunk]);
+        for (int32_t piece = 0; thread < count && piece < a.advantage_sums; piece++)
+            sum = ppo_moments_fold(sum, from[(int64_t)(first + thread) * a.advantage_sums + piece]);
         of_shard[thread] = sum;
         __syncthreads();
         for (int32_t shard = 0; thread == 0 && shard < count; shard++)
@@ -69,7 +77,7 @@ static __global__ void __launch_bounds__(ORDER_THREADS) ppo_advantage_scales(con
 
 int cuda_launch_ppo_order(const CudaPpoArgs *args, cudaStream_t stream) {
     unsigned parts = (unsigned)args->minibatches * (unsigned)args->shards;
-    ppo_order<<<parts *(unsigned)args->chunks, ORDER_THREADS, 0, stream>>>(*args);
+    ppo_order<<<parts *(unsigned)args->advantage_sums, ORDER_THREADS, 0, stream>>>(*args);
     cudaError_t error = cudaGetLastError();
     if (error != cudaSuccess) return error;
     ppo_advantage_scales<<<(unsigned)args->minibatches, ORDER_THREADS, 0, stream>>>(*args);
@@ -174,21 +182,25 @@ DEVICE_FN void add_rows(const CudaPpoArgs &a, const PpoBlock &b, ChunkSums &sums
     }
 }
 
-// One chunk: its gradient is one sum over its samples in their order, from 0.
+// One chunk: its gradient is one sum over its samples in their order, from 0. With recurrent layers, the steps of one
+// env, all at once.
 DEVICE_FN void chunk_gradient(const CudaPpoArgs &a, PpoBlock &b, int32_t shard, int32_t chunk, float *gradient) {
     int thread = (int)threadIdx.x;
-    int32_t minibatch = a.report->minibatch, count = chunk_samples(a, chunk);
-    const uint32_t *places =
-        a.order + ((int64_t)shard * a.minibatches + minibatch) * a.part + (int64_t)chunk * PPO_CHUNK;
+    int32_t minibatch = a.report->minibatch, count = piece_samples(a.part, a.chunk, chunk);
+    const uint32_t *places = a.order + ((int64_t)shard * a.minibatches + minibatch) * a.part + (int64_t)chunk * a.chunk;
     PpoAdvantageScale advantages = a.advantages[minibatch];
     ChunkSums sums = {};
+    if (a.states > 0) { // the first step's places are the numbers of envs
+        b.state = a.first_state + places[0];
+        b.ended = a.ended + places[0];
+    }
     for (int32_t first = 0; first < count; first += b.scratch.rows, places += b.scratch.rows) {
         b.rows = count - first < b.scratch.rows ? count - first : b.scratch.rows;
         gather_inputs(a, b, places);
         ppo_forward(a, b);
-        if (thread < b.rows) {
-            policy_row(a, b, thread, places[thread], advantages);
-            value_row(a, b, thread, places[thread]);
+        for (int row = thread; row < b.rows; row += (int)blockDim.x) {
+            policy_row(a, b, row, places[row], advantages);
+            value_row(a, b, row, places[row]);
         }
         __syncthreads();
         add_rows(a, b, sums);
@@ -206,7 +218,7 @@ static __global__ void __launch_bounds__(CUDA_PPO_LEARN_THREADS, 2)
     ppo_gradient(const __grid_constant__ CudaPpoArgs a, int32_t first, int32_t chunks) {
     __shared__ GemmShared gemm_shared;
     if (a.report->end != CUDA_PPO_GOES_ON) return;
-    PpoBlock b = {a.learn, gemm_shared, ppo_scratch(a, a.learn), 0};
+    PpoBlock b = {a.learn, gemm_shared, ppo_scratch(a, a.learn), 0, NULL, NULL};
     for (int64_t job = blockIdx.x; job < (int64_t)a.shards * chunks; job += gridDim.x) {
         int32_t shard = (int32_t)(job / chunks), chunk = (int32_t)(job % chunks);
         float *gradient = a.partial + ((int64_t)shard * a.round_chunks + chunk) * a.params_count;

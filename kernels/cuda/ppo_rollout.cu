@@ -39,6 +39,27 @@ DEVICE_FN int32_t ppo_take_reward(const CudaPpoArgs &a, int64_t env, int64_t pla
     return ended;
 }
 
+// Recurrent states of the block's envs: before the rollout's first step, after a step, and at the start of an episode.
+DEVICE_FN void ppo_keep_first_states(const CudaPpoArgs &a, const PpoBlock &b, int64_t first_env) {
+    for (int e = (int)threadIdx.x; e < a.states * b.rows; e += (int)blockDim.x) {
+        int64_t at = (int64_t)(e / b.rows) * a.envs + first_env + e % b.rows;
+        a.first_state[at] = a.state[at];
+    }
+}
+
+DEVICE_FN void ppo_take_states(const CudaPpoArgs &a, const PpoBlock &b, int64_t first_env) {
+    int units = a.actor.recurrent;
+    for (int e = (int)threadIdx.x; e < a.states * b.rows; e += (int)blockDim.x) {
+        int k = e / b.rows, row = e % b.rows, place = b.scratch.output[a.network.state[k / units]];
+        a.state[(int64_t)k * a.envs + first_env + row] = b.memory[place + k % units * b.scratch.pitch + row];
+    }
+}
+
+DEVICE_FN void ppo_clear_states(const CudaPpoArgs &a, int64_t env) {
+    for (int64_t k = 0; k < a.states; k++)
+        a.state[k * a.envs + env] = 0.0f;
+}
+
 DEVICE_FN void ppo_clear_outcome(const CudaPpoArgs &a, int64_t env) {
     PpoOutcome none = {};
     a.outcomes[env] = none;

@@ -49,8 +49,8 @@ DEVICE_FN void BODY(ppo_act_continuous)(const CudaPpoArgs &a, const float *y, in
     a.log_prob[place] = likelihood.log_prob;
 }
 
-// One row's action and step. Returns whether the episode was cut off, so that its final observation needs a value.
-DEVICE_FN bool BODY(ppo_step)(const CudaPpoArgs &a, const PpoBlock &b, int row, int64_t env, int32_t step) {
+// One row's action and step. Returns PPO_TERMINATED, PPO_TRUNCATED or 0.
+DEVICE_FN int32_t BODY(ppo_step)(const CudaPpoArgs &a, const PpoBlock &b, int row, int64_t env, int32_t step) {
     int64_t place = ppo_place(a, env, step);
     const float *y = ppo_head(b, a.network.actor_head, row);
     a.value[place] = ppo_value(a, b, row);
@@ -63,22 +63,28 @@ DEVICE_FN bool BODY(ppo_step)(const CudaPpoArgs &a, const PpoBlock &b, int row, 
     bool begins = BODY(step_env)(a.batch, env, step);
     int32_t ended = ppo_take_reward(a, env, place);
     if (begins) BODY(begin_episode)(a.batch, env);
-    return ended == PPO_TRUNCATED;
+    return ended;
 }
 
-DEVICE_FN void BODY(ppo_group)(const CudaPpoArgs &a, const PpoBlock &b, int64_t first_env, int32_t begin, int32_t end) {
+DEVICE_FN void BODY(ppo_group)(const CudaPpoArgs &a, PpoBlock &b, int64_t first_env, int32_t begin, int32_t end) {
     int row = (int)threadIdx.x;
     int64_t env = first_env + row;
     if (begin == 0 && row < b.rows) ppo_clear_outcome(a, env);
+    if (begin == 0) ppo_keep_first_states(a, b, first_env);
+    b.state = a.state + first_env;
     for (int32_t step = begin; step < end; step++) {
         ppo_look(a, b, a.batch.view.obs, first_env, a.obs + ppo_place(a, first_env, step) * OBS);
         ppo_forward(a, b);
-        bool is_cut = row < b.rows && BODY(ppo_step)(a, b, row, env, step);
-        if (!__syncthreads_or(is_cut)) continue;
-        ppo_look(a, b, a.batch.view.final_obs, first_env, NULL);
-        ppo_forward(a, b);
-        if (is_cut) a.final_value[ppo_place(a, env, step)] = ppo_value(a, b, row);
-        __syncthreads();
+        ppo_take_states(a, b, first_env);
+        int32_t ended = row < b.rows ? BODY(ppo_step)(a, b, row, env, step) : 0;
+        bool is_cut = ended == PPO_TRUNCATED;
+        if (__syncthreads_or(is_cut)) {
+            ppo_look(a, b, a.batch.view.final_obs, first_env, NULL);
+            ppo_forward(a, b);
+            if (is_cut) a.final_value[ppo_place(a, env, step)] = ppo_value(a, b, row);
+            __syncthreads();
+        }
+        if (ended) ppo_clear_states(a, env);
     }
     if (end < a.steps) return;
     ppo_look(a, b, a.batch.view.obs, first_env, NULL);
@@ -89,7 +95,7 @@ DEVICE_FN void BODY(ppo_group)(const CudaPpoArgs &a, const PpoBlock &b, int64_t 
 static __global__ void __launch_bounds__(CUDA_PPO_ROLLOUT_THREADS, 4)
     BODY(ppo_rollout)(const __grid_constant__ CudaPpoArgs a, int32_t begin, int32_t end) {
     __shared__ GemmShared gemm_shared;
-    PpoBlock b = {a.rollout, gemm_shared, ppo_scratch(a, a.rollout), 0};
+    PpoBlock b = {a.rollout, gemm_shared, ppo_scratch(a, a.rollout), 0, NULL, NULL};
     for (int64_t first = (int64_t)blockIdx.x * a.rollout.rows; first < a.envs;
          first += (int64_t)gridDim.x * a.rollout.rows) {
         b.rows = a.envs - first < a.rollout.rows ? (int)(a.envs - first) : a.rollout.rows;
