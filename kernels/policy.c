@@ -23,8 +23,8 @@ Status policy_shape(PolicyShape *shape, const SimSpec *sim, const int32_t *hidde
     }
     shape->size[shape->layers] = sim->discrete + sim->continuous;
     shape->activation = activation;
-    for (; sim->choices[shape->discrete] > 0; shape->discrete++)
-        shape->choices[shape->discrete] = sim->choices[shape->discrete];
+    shape->discrete = sim_spec_discrete_actions(sim);
+    memcpy(shape->choices, sim->choices, (size_t)shape->discrete * sizeof *shape->choices);
     shape->continuous = sim->continuous;
     shape->action_low = sim->action_low;
     shape->action_high = sim->action_high;

@@ -49,4 +49,18 @@ SIM_FN float policy_action(float output, float low, float high, PolicySquash squ
     return squash == POLICY_SQUASH_TANH ? policy_bounded(output, low, high) : policy_clamped(output, low, high);
 }
 
+// The actions of a policy of that shape from its outputs. The shape's counts are given as well, as constants where a
+// simulator is compiled: choices of all discrete actions together, discrete actions and continuous ones.
+// choice: [discrete], action: [continuous]
+SIM_FN void policy_act(const PolicyShape *shape, const float *outputs, int choices, int discrete, int continuous,
+                       int32_t *choice, float *action) {
+    for (int k = 0; k < discrete; k++) {
+        int count = discrete == 1 ? choices : shape->choices[k];
+        choice[k] = policy_argmax(outputs, count);
+        outputs += count;
+    }
+    for (int k = 0; k < continuous; k++)
+        action[k] = policy_action(outputs[k], shape->action_low, shape->action_high, shape->squash);
+}
+
 #endif

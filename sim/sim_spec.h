@@ -47,6 +47,14 @@ const SimSpec *sim_spec_find(const char *name);
 // The index of a parameter in spec->params; -1 if there is none of that name.
 int sim_spec_param(const SimSpec *spec, const char *name);
 
+// How many discrete actions there are.
+static inline int sim_spec_discrete_actions(const SimSpec *spec) {
+    int count = 0;
+    while (spec->choices[count] > 0)
+        count++;
+    return count;
+}
+
 // Whether there is more than one discrete action, or discrete and continuous ones.
 static inline int sim_spec_has_several_actions(const SimSpec *spec) {
     return spec->choices[0] > 0 && (spec->choices[1] > 0 || spec->continuous > 0);

@@ -47,9 +47,8 @@ Status cpu_batch_plan(KernBackend *backend, const KernBatchSpec *spec, HostPlan 
     }
     const LanesOps *sim = cpu_sim_ops(cpu, spec->sim.spec);
     size_t state_words = sim->state_words, param_words = sim->param_words, spec_obs = (size_t)spec->sim.spec->obs;
-    size_t continuous_words = (size_t)spec->sim.spec->continuous, discrete_words = 1;
-    while (spec->sim.spec->choices[discrete_words] > 0)
-        discrete_words++;
+    size_t discrete_words = (size_t)sim_spec_discrete_actions(spec->sim.spec);
+    size_t continuous_words = (size_t)spec->sim.spec->continuous;
     bool any_random = spec->sim.any_random, same_step = spec->autoreset == KERN_AUTORESET_SAME_STEP;
     size_t blocks = (size_t)((spec->envs + cpu->lanes - 1) / cpu->lanes);
 #define BATCH_ADD(name, purpose, words) \

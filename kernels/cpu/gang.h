@@ -89,16 +89,13 @@ WIDE_FN void gang_normalize(const Thread *t, Gang *gang, int count, int width) {
 // All counts are constants where this is inlined for one simulator.
 WIDE_FN void gang_act(const Thread *t, Gang *gang, int lane, int width, const float *outputs, int count, int discrete,
                       int continuous) {
-    const PolicyShape *shape = &t->es->spec.policy;
-    for (int k = 0; k < discrete; k++) {
-        int choices = discrete == 1 ? count - continuous : shape->choices[k];
-        put_lane_int(gang->lanes->discrete[k], lane, width, policy_argmax(outputs, choices));
-        outputs += choices;
-    }
-    for (int k = 0; k < continuous; k++) {
-        float action = policy_action(outputs[k], shape->action_low, shape->action_high, shape->squash);
-        put_lane(gang->lanes->continuous[k], lane, width, action);
-    }
+    int32_t choice[LANES_DISCRETE_MAX];
+    float action[LANES_ACTIONS_MAX];
+    policy_act(&t->es->spec.policy, outputs, count - continuous, discrete, continuous, choice, action);
+    for (int k = 0; k < discrete; k++)
+        put_lane_int(gang->lanes->discrete[k], lane, width, choice[k]);
+    for (int k = 0; k < continuous; k++)
+        put_lane(gang->lanes->continuous[k], lane, width, action[k]);
 }
 
 // Whether an episode of a running lane has ended.

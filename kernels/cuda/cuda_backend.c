@@ -87,12 +87,6 @@ HostMemory cuda_memory(KernBackend *base) {
 static const char *const sim_names[] = {SIM_LIST(SIM_NAME_ROW)};
 
 Status cuda_sim_index(const CudaBackend *backend, const SimSpec *spec, int *index) {
-    if (sim_spec_has_several_actions(spec)) {
-        return cuda_fail(backend, STATUS_USAGE,
-                         "%s: several discrete actions, or discrete and continuous ones, are not on GPUs yet: take the "
-                         "CPU (--device cpu)",
-                         spec->name);
-    }
     for (int i = 0; i < (int)(sizeof sim_names / sizeof sim_names[0]); i++) {
         if (strcmp(sim_names[i], spec->name) == 0) {
             *index = i;

@@ -23,7 +23,7 @@ typedef struct CudaBatch {
     B(params, "simulator parameters of each env", spec->sim.any_random ? sim->param_count : 0)     \
     B(obs, "observations", sim->obs)                                                               \
     B(final_obs, "final observations", spec->autoreset == KERN_AUTORESET_SAME_STEP ? sim->obs : 0) \
-    B(discrete, "discrete actions", 1)                                                             \
+    B(discrete, "discrete actions", sim_spec_discrete_actions(sim))                                \
     B(continuous, "continuous actions", sim->continuous)                                           \
     B(reward, "rewards", 1)                                                                        \
     B(terminated, "terminated flags", 1)                                                           \

@@ -177,6 +177,12 @@ static Status describe_ppo(CudaPpo *ppo, CudaBackend *backend, const KernPpoSpec
     if (spec->shards > SHARDS_MAX) {
         return cuda_fail(backend, STATUS_USAGE, "%d shards: at most %d on a GPU", spec->shards, SHARDS_MAX);
     }
+    if (sim_spec_has_several_actions(spec->sim.spec)) {
+        return cuda_fail(backend, STATUS_USAGE,
+                         "%s: several discrete actions, or discrete and continuous ones, are not on GPUs yet: take the "
+                         "CPU (--device cpu)",
+                         spec->sim.spec->name);
+    }
     TRY(cuda_enter(backend));
     TRY(cuda_sim_index(backend, spec->sim.spec, &ppo->sim));
     ppo->env_words = (size_t)backend->host.ppo_env_words(spec);

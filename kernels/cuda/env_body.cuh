@@ -46,13 +46,16 @@ DEVICE_FN bool BODY(step_env)(const CudaBatchArgs &a, int64_t env, int32_t step)
     STATE s = BODY(load)(state, CUDA_LANES);
     int32_t n = a.view.length[env] + 1;
     SimRng rng = {a.seed_low, a.seed_high, (uint32_t)n << 8, a.episode[env] - 1, (uint32_t)env, SIM_RNG_BATCH};
-    int32_t discrete = DISCRETE > 0 ? a.view.discrete[env] : 0;
+    int32_t choice[DISCRETE_SIZE] = {};
+#pragma unroll
+    for (int k = 0; k < DISCRETE; k++)
+        choice[k] = BATCH_AT(a.view.discrete, DISCRETE)[k * CUDA_LANES];
     float action[ACTIONS_SIZE] = {};
 #pragma unroll
     for (int k = 0; k < ACTIONS; k++)
         action[k] = BATCH_AT(a.view.continuous, ACTIONS)[k * CUDA_LANES];
 
-    SimStep out = SIM_CAT(SIM_NAME, _step)(&s, &p, &discrete, action, &rng);
+    SimStep out = SIM_CAT(SIM_NAME, _step)(&s, &p, choice, action, &rng);
 
     BODY(store)(state, CUDA_LANES, s);
     BODY(put_obs)(BATCH_AT(a.view.obs, OBS), s, p);

@@ -121,15 +121,13 @@ DEVICE_FN void BODY(suspend)(const BODY(Episode) & e, const EvaluateShared &m, u
     BODY(store)(slot + CUDA_SLOT_STATE, 1, e.s);
 }
 
-// Thread 0: the action from the policy's outputs, and one step. Whether the episode is over goes to m.done.
+// Thread 0: the actions from the policy's outputs, and one step. Whether the episode is over goes to m.done.
 DEVICE_FN void BODY(advance)(const CudaEvaluateArgs &a, BODY(Episode) & e, const EvaluateShared &m, const float *y) {
-    int32_t discrete = DISCRETE > 0 ? policy_argmax(y, DISCRETE) : 0;
+    int32_t choice[DISCRETE_SIZE] = {};
     float action[ACTIONS_SIZE] = {};
-#pragma unroll
-    for (int k = 0; k < ACTIONS; k++)
-        action[k] = policy_action(y[k], a.policy.action_low, a.policy.action_high, a.policy.squash);
+    policy_act(&a.policy, y, CHOICES, DISCRETE, ACTIONS, choice, action);
     SimRng rng = BODY(rng)(a, e, (uint32_t)(e.length + 1) << 8);
-    SimStep out = SIM_CAT(SIM_NAME, _step)(&e.s, &e.p, &discrete, action, &rng);
+    SimStep out = SIM_CAT(SIM_NAME, _step)(&e.s, &e.p, choice, action, &rng);
     e.length++;
     e.episode_return = e.episode_return + out.reward;
     BODY(show)(e, m);

@@ -4,6 +4,7 @@
 //   SIM_NAME       cartpole
 //   STATE, PARAMS  CartpoleState, CartpoleParams; STATE_FIELDS and PARAM_FIELDS are their X-macro lists
 //   OBS, DISCRETE, ACTIONS   sizes of the observation and of the discrete and continuous actions
+//   CHOICES        of all discrete actions together
 // Token pasting, no templates.
 #ifndef SHOAL_KERNELS_CUDA_NAMES_CUH
 #define SHOAL_KERNELS_CUDA_NAMES_CUH
@@ -19,6 +20,7 @@
 #define BODY(what)       BODY_JOIN(SIM_NAME, what)
 #define SIM_CAT_(a, b)   a##b
 #define SIM_CAT(a, b)    SIM_CAT_(a, b)
+#define DISCRETE_SIZE    (DISCRETE > 0 ? DISCRETE : 1)
 #define ACTIONS_SIZE     (ACTIONS > 0 ? ACTIONS : 1)
 #define STATE_WORDS      ((int)(sizeof(STATE) / 4))
 #define PARAM_WORDS      ((int)(sizeof(PARAMS) / 4))

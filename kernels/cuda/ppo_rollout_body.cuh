@@ -12,16 +12,16 @@ static __global__ void BODY(ppo_reset)(const __grid_constant__ CudaPpoArgs a) {
 // y: the head's outputs, `pitch` apart.
 DEVICE_FN void BODY(ppo_act_discrete)(const CudaPpoArgs &a, const float *y, int pitch, SimWords4 noise, int64_t env,
                                       int64_t place) {
-    float logits[DISCRETE > 0 ? DISCRETE : 1] = {}, prob[DISCRETE > 0 ? DISCRETE : 1] = {};
-    float log_prob[DISCRETE > 0 ? DISCRETE : 1] = {};
+    float logits[CHOICES > 0 ? CHOICES : 1] = {}, prob[CHOICES > 0 ? CHOICES : 1] = {};
+    float log_prob[CHOICES > 0 ? CHOICES : 1] = {};
 #pragma unroll
-    for (int k = 0; k < DISCRETE; k++)
+    for (int k = 0; k < CHOICES; k++)
         logits[k] = y[k * pitch];
-    (void)ppo_categorical(logits, DISCRETE, prob, log_prob);
-    int32_t action = ppo_categorical_draw(prob, DISCRETE, sim_uniform_from(noise.x0));
+    (void)ppo_categorical(logits, CHOICES, prob, log_prob);
+    int32_t action = ppo_categorical_draw(prob, CHOICES, sim_uniform_from(noise.x0));
     float chosen = log_prob[0];
 #pragma unroll
-    for (int k = 1; k < DISCRETE; k++)
+    for (int k = 1; k < CHOICES; k++)
         chosen = action == k ? log_prob[k] : chosen;
     a.action[place] = (uint32_t)action;
     a.log_prob[place] = chosen;
@@ -54,7 +54,7 @@ DEVICE_FN int32_t BODY(ppo_step)(const CudaPpoArgs &a, const PpoBlock &b, int ro
     int64_t place = ppo_place(a, env, step);
     const float *y = ppo_head(b, a.network.actor_head, row);
     a.value[place] = ppo_value(a, b, row);
-    if (DISCRETE > 0) {
+    if (CHOICES > 0) {
         SimWords4 noise = ppo_noise(a.seed, a.step->step.update, (uint32_t)env, (uint32_t)step, 0);
         BODY(ppo_act_discrete)(a, y, b.scratch.pitch, noise, env, place);
     } else {

@@ -64,15 +64,19 @@ void expect_equal(const Batch &a, const Batch &b, const KernBatchSpec &spec) {
 
 void write_actions(const SimSpec *sim, uint32_t step, Batch *a, Batch *b) {
     std::vector<uint32_t> discrete, continuous;
+    int discrete_actions = sim_spec_discrete_actions(sim);
     for (int64_t env = 0; env < a->view.envs; env++) {
-        float u = test_uniform(step, static_cast<uint32_t>(env));
-        discrete.push_back(static_cast<uint32_t>(u * static_cast<float>(sim->discrete)));
-        for (int k = 0; k < sim->continuous; k++) {
-            continuous.push_back(sim_bits_from_float(sim_lerp(u, sim->action_low, sim->action_high)));
+        for (int k = 0; k < discrete_actions + sim->continuous; k++) {
+            float u = test_uniform(step + 2000 * static_cast<uint32_t>(k), static_cast<uint32_t>(env));
+            if (k < discrete_actions) {
+                discrete.push_back(static_cast<uint32_t>(u * static_cast<float>(sim->choices[k])));
+            } else {
+                continuous.push_back(sim_bits_from_float(sim_lerp(u, sim->action_low, sim->action_high)));
+            }
         }
     }
     for (Batch *batch : {a, b}) {
-        if (sim->discrete > 0) batch->write(batch->view.discrete, 1, discrete);
+        if (discrete_actions > 0) batch->write(batch->view.discrete, discrete_actions, discrete);
         if (sim->continuous > 0) batch->write(batch->view.continuous, sim->continuous, continuous);
     }
 }
@@ -111,7 +115,6 @@ class CudaBatchTest : public CudaTest {
     void compare_mode(KernAutoreset autoreset) {
         const int64_t sizes[] = {1, 31, 64, 130, 33};
         for (int i = 0; i < sim_spec_count(); i++) {
-            if (sim_spec_has_several_actions(sim_spec_at(i))) continue;
             for (bool randomised : {false, true}) {
                 const SimSpec *sim = sim_spec_at(i);
                 SCOPED_TRACE(std::string(sim->name) + (randomised ? ", randomised" : ""));
@@ -132,7 +135,6 @@ TEST_F(CudaBatchTest, ResetByMaskMatchesTheCpu) { compare_mode(KERN_AUTORESET_DI
 
 TEST_F(CudaBatchTest, TheWholeTimeLimitMatchesTheCpu) {
     for (int i = 0; i < sim_spec_count(); i++) {
-        if (sim_spec_has_several_actions(sim_spec_at(i))) continue;
         const SimSpec *sim = sim_spec_at(i);
         SCOPED_TRACE(sim->name);
         KernBatchSpec spec = {test_sim(sim, sim->time_limit, false), 5, 7, KERN_AUTORESET_SAME_STEP};

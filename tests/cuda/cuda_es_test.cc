@@ -104,7 +104,6 @@ class CudaEsTest : public CudaTest {
 TEST_F(CudaEsTest, EverySimulatorAndShapeMatchesTheCpu) {
     const std::vector<std::vector<int32_t>> shapes = {{}, {8}, {16, 16}, {64, 64}, {100, 20}};
     for (int i = 0; i < sim_spec_count(); i++) {
-        if (sim_spec_has_several_actions(sim_spec_at(i))) continue;
         for (size_t k = 0; k < shapes.size(); k++) {
             SCOPED_TRACE(std::string(sim_spec_at(i)->name) + ", shape " + std::to_string(k));
             KernEsSpec spec = make_spec(sim_spec_at(i), shapes[k], 6, 2);
@@ -117,7 +116,6 @@ TEST_F(CudaEsTest, EverySimulatorAndShapeMatchesTheCpu) {
 
 TEST_F(CudaEsTest, RandomisedParametersAndReluMatchTheCpu) {
     for (int i = 0; i < sim_spec_count(); i++) {
-        if (sim_spec_has_several_actions(sim_spec_at(i))) continue;
         SCOPED_TRACE(sim_spec_at(i)->name);
         KernEsSpec spec = make_spec(sim_spec_at(i), {20}, 6, 3);
         spec.sim = test_sim(sim_spec_at(i), 40, true);
@@ -129,7 +127,6 @@ TEST_F(CudaEsTest, RandomisedParametersAndReluMatchTheCpu) {
 
 TEST_F(CudaEsTest, TheWholeTimeLimitMatchesTheCpu) {
     for (int i = 0; i < sim_spec_count(); i++) {
-        if (sim_spec_has_several_actions(sim_spec_at(i))) continue;
         SCOPED_TRACE(sim_spec_at(i)->name);
         KernEsSpec spec = make_spec(sim_spec_at(i), {16}, 2, 1);
         spec.sim.time_limit = sim_spec_at(i)->time_limit;
@@ -294,16 +291,6 @@ TEST_F(CudaEsTest, RefusesRecurrentPolicies) {
     EXPECT_EQ(cuda->ops->es_plan(cuda, &spec, &plan), STATUS_USAGE);
     EXPECT_EQ(cuda->ops->es_open(cuda, &spec, &es), STATUS_USAGE);
     EXPECT_NE(std::string(host_message()).find("recurrent policies are not on GPUs yet"), std::string::npos);
-}
-
-TEST_F(CudaEsTest, RefusesSeveralActions) {
-    KernEsSpec spec = make_spec(sim_spec_find("parking"), {8}, 2, 1);
-    KernEs *es = nullptr;
-    EXPECT_EQ(cuda->ops->es_open(cuda, &spec, &es), STATUS_USAGE);
-    EXPECT_NE(std::string(host_message()).find("are not on GPUs yet"), std::string::npos);
-    KernBatchSpec batch_spec = {spec.sim, 4, 3, KERN_AUTORESET_SAME_STEP};
-    KernBatch *batch = nullptr;
-    EXPECT_EQ(cuda->ops->batch_open(cuda, &batch_spec, &batch), STATUS_USAGE);
 }
 
 // Whole generations: whatever one operation leaves to the next is the same.
