@@ -43,6 +43,7 @@ static bool needs_both(const PpoNetwork *network, int32_t layer) {
 static CudaPpoScratch lay_out(const CudaPpoArgs *args, int threads, bool learns) {
     CudaPpoScratch s = {.threads = threads, .rows = threads / CUDA_PPO_THREADS_PER_ROW};
     const PpoNetwork *network = &args->network;
+    int32_t outputs = network->layer[network->actor_head].out;
     if (learns && args->states > 0) s.rows = args->steps; // a sequence
     s.pitch = (s.rows + 3) / 4 * 4 + 4;                   // quadruples stay aligned
     s.input = place(&s, network->layer[0].in * s.pitch);
@@ -52,10 +53,10 @@ static CudaPpoScratch lay_out(const CudaPpoArgs *args, int threads, bool learns)
         if (learns) s.delta[i] = needs_both(network, i) ? place(&s, floats) : s.output[i];
     }
     if (learns) {
-        s.prob = place(&s, s.rows * CUDA_PPO_ROW_PITCH);
-        s.log_prob = place(&s, s.rows * CUDA_PPO_ROW_PITCH);
+        s.choices_pitch = (2 * (outputs - args->actor.continuous) + args->actor.discrete) | 1; // odd: banks take turns
+        s.choices = place(&s, s.rows * s.choices_pitch);
         s.losses = place(&s, (int32_t)(sizeof(PpoLosses) / sizeof(double)) * s.pitch);
-        s.log_std = place(&s, args->actions * s.pitch);
+        s.log_std = place(&s, args->actor.continuous * s.pitch);
     }
     s.floats = (s.floats + 31) / 32 * 32;
     return s;
@@ -148,8 +149,7 @@ static void describe_args(CudaPpo *ppo) {
     if (ppo->backend->host.slice_steps > 0) args->round_chunks = 1;
     args->params_count = policy->params;
     args->log_std = policy->params - policy->log_std_params;
-    args->actions = policy->actor.size[policy->actor.layers];
-    args->action_words = policy->actor.discrete ? 1 : args->actions;
+    args->action_words = policy->actor.discrete + policy->actor.continuous;
     args->gamma = spec->gamma;
     args->lambda = spec->lambda;
     args->per_sample = (float)(1.0 / ((double)args->part * args->shards));
@@ -177,12 +177,6 @@ static Status describe_ppo(CudaPpo *ppo, CudaBackend *backend, const KernPpoSpec
     if (spec->shards > SHARDS_MAX) {
         return cuda_fail(backend, STATUS_USAGE, "%d shards: at most %d on a GPU", spec->shards, SHARDS_MAX);
     }
-    if (sim_spec_has_several_actions(spec->sim.spec)) {
-        return cuda_fail(backend, STATUS_USAGE,
-                         "%s: several discrete actions, or discrete and continuous ones, are not on GPUs yet: take the "
-                         "CPU (--device cpu)",
-                         spec->sim.spec->name);
-    }
     TRY(cuda_enter(backend));
     TRY(cuda_sim_index(backend, spec->sim.spec, &ppo->sim));
     ppo->env_words = (size_t)backend->host.ppo_env_words(spec);
@@ -203,8 +197,8 @@ static Status describe_ppo(CudaPpo *ppo, CudaBackend *backend, const KernPpoSpec
       (size_t)sim->param_count * 4)                                                                            \
     I(OBS, view->obs, "observations", lanes *obs, 4)                                                           \
     I(FINAL_OBS, view->final_obs, "final observations", lanes *obs, 4)                                         \
-    I(DISCRETE, view->discrete, "discrete actions", args->actor.discrete ? lanes : 0, 4)                       \
-    I(CONTINUOUS, view->continuous, "continuous actions", lanes *(size_t)sim->continuous, 4)                   \
+    I(DISCRETE, view->discrete, "discrete actions", lanes *(size_t)args->actor.discrete, 4)                    \
+    I(CONTINUOUS, view->continuous, "continuous actions", lanes *(size_t)args->actor.continuous, 4)            \
     I(ENVS, env_rows, "rewards, flags and episodes", lanes, PPO_ENV_ROWS * 4)                                  \
     I(RECURRENT, args->state, "recurrent states", envs *(size_t)args->states, 4)                               \
     I(FIRST_RECURRENT, args->first_state, "rollout: first recurrent states", envs *(size_t)args->states, 4)    \

@@ -19,8 +19,7 @@ enum {
     CUDA_PPO_ROLLOUT_THREADS = 128, // of a block, at most
     CUDA_PPO_LEARN_THREADS = 256,   // of a block, at most
     CUDA_PPO_THREADS_PER_ROW = 4,   // of the samples or envs that a block has at a time
-    CUDA_PPO_ROW_PITCH = POLICY_OUTPUTS_MAX + 1,
-    CUDA_PPO_FOLD_SHARDS = 64, // that one launch folds into one
+    CUDA_PPO_FOLD_SHARDS = 64,      // that one launch folds into one
 };
 
 typedef struct CudaPpoStep {
@@ -62,10 +61,10 @@ typedef struct CudaPpoScratch {
     int32_t input;
     int32_t output[PPO_LAYERS_MAX];
     int32_t delta[PPO_LAYERS_MAX];
-    int32_t prob, log_prob; // [row][CUDA_PPO_ROW_PITCH] of the actions
-    int32_t losses;         // [5][pitch] in the order of PpoLosses
-    int32_t log_std;        // [action][pitch] the loss by log_std
-    bool is_shared;         // in shared memory; or in `scratch`, [block][floats]
+    int32_t choices, choices_pitch; // [row][choices_pitch] what PpoChoices says, one after the other
+    int32_t losses;                 // [5][pitch] in the order of PpoLosses
+    int32_t log_std;                // [continuous action][pitch] the loss by log_std
+    bool is_shared;                 // in shared memory; or in `scratch`, [block][floats]
 } CudaPpoScratch;
 
 // A sample's place is step * envs + env.
@@ -81,8 +80,8 @@ typedef struct CudaPpoArgs {
     int32_t chunks;         // of those, in a part
     int32_t round_chunks;   // of those, how many have their partial sums in memory at a time
     int32_t states;         // recurrent ones of an env, those of the actor first
-    int32_t params_count, log_std, actions;
-    int32_t action_words; // of a sample
+    int32_t params_count, log_std;
+    int32_t action_words; // of a sample: discrete actions, then continuous ones
     float gamma, lambda, per_sample;
     bool normalize_reward;
     uint64_t seed;

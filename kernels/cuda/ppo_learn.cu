@@ -89,57 +89,26 @@ int cuda_launch_ppo_order(const CudaPpoArgs *args, cudaStream_t stream) {
 // A row's losses go to their lines of the scratch memory.
 typedef enum LossLine { LOSS_POLICY, LOSS_VALUE, LOSS_ENTROPY, LOSS_KL, LOSS_CLIPPED, LOSS_LINES } LossLine;
 
-DEVICE_FN float *row_of(const PpoBlock &b, int place, int row) { return b.memory + place + row * CUDA_PPO_ROW_PITCH; }
-
-// prob, log_prob: the row's, which it fills in where actions are discrete.
-DEVICE_FN PpoLikelihood row_likelihood(const CudaPpoArgs &a, const PpoBlock &b, const float *y, const uint32_t *action,
-                                       float *prob, float *log_prob) {
-    PpoLikelihood now = {0.0f, 0.0f};
-    for (int k = 0; k < a.actions; k++) {
-        float output = y[k * b.scratch.pitch];
-        if (a.actor.discrete) {
-            prob[k] = output; // a logit, which ppo_categorical() replaces
-        } else {
-            now = ppo_gaussian_add(now, output, a.params[a.log_std + k], __uint_as_float(action[k]));
-        }
-    }
-    if (a.actor.discrete) {
-        now.entropy = ppo_categorical(prob, a.actions, prob, log_prob);
-        now.log_prob = log_prob[(int32_t)action[0]];
-    }
-    return now;
-}
-
-// The gradient by a row's logits or means, and by log_std.
+// The gradient by a row's outputs, and by log_std.
 DEVICE_FN void policy_row(const CudaPpoArgs &a, const PpoBlock &b, int row, uint32_t place,
                           PpoAdvantageScale advantages) {
     const KernPpoStep &step = a.step->step;
-    const uint32_t *action = a.action + (int64_t)place * a.action_words;
-    const float *y = ppo_head(b, a.network.actor_head, row);
-    float *delta = b.memory + b.scratch.delta[a.network.actor_head] + row;
-    float *prob = row_of(b, b.scratch.prob, row), *log_prob = row_of(b, b.scratch.log_prob, row);
-    float *lines = b.memory + b.scratch.losses + row, *log_std = b.memory + b.scratch.log_std + row;
+    const uint32_t *words = a.action + (int64_t)place * a.action_words;
+    const float *y = ppo_head(b, a.network.actor_head, row), *log_std = a.params + a.log_std;
+    float *lines = b.memory + b.scratch.losses + row,
+          *prob = b.memory + b.scratch.choices + row * b.scratch.choices_pitch;
+    int pitch = b.scratch.pitch, choices_count = a.network.layer[a.network.actor_head].out - a.actor.continuous;
+    PpoChoices choices = {prob, prob + choices_count, prob + 2 * choices_count};
     float advantage = (a.advantage[place] - advantages.mean) * advantages.scale;
-    float by_entropy = -step.entropy_weight * a.per_sample;
-    PpoLikelihood now = row_likelihood(a, b, y, action, prob, log_prob);
+    PpoLikelihood now = ppo_likelihood(&a.actor, y, pitch, log_std, words, choices);
     PpoPolicyLoss loss = ppo_policy_loss(now.log_prob, a.log_prob[place], advantage, step.clip);
-    float by_log_prob = loss.gradient * a.per_sample;
-    for (int k = 0; k < a.actions; k++) {
-        int at = k * b.scratch.pitch;
-        if (a.actor.discrete) {
-            delta[at] =
-                ppo_categorical_gradient(prob, log_prob, now.entropy, (int32_t)action[0], k, by_log_prob, by_entropy);
-        } else {
-            PpoGaussianGradient g = ppo_gaussian_gradient(y[at], a.params[a.log_std + k], __uint_as_float(action[k]),
-                                                          by_log_prob, by_entropy);
-            delta[at] = g.mean;
-            log_std[at] = g.log_std;
-        }
-    }
-    lines[LOSS_POLICY * b.scratch.pitch] = loss.loss;
-    lines[LOSS_ENTROPY * b.scratch.pitch] = now.entropy;
-    lines[LOSS_KL * b.scratch.pitch] = loss.kl;
-    lines[LOSS_CLIPPED * b.scratch.pitch] = (float)loss.clipped;
+    ppo_likelihood_gradient(&a.actor, y, pitch, log_std, words, choices, loss.gradient * a.per_sample,
+                            -step.entropy_weight * a.per_sample, b.memory + b.scratch.delta[a.network.actor_head] + row,
+                            b.memory + b.scratch.log_std + row);
+    lines[LOSS_POLICY * pitch] = loss.loss;
+    lines[LOSS_ENTROPY * pitch] = now.entropy;
+    lines[LOSS_KL * pitch] = loss.kl;
+    lines[LOSS_CLIPPED * pitch] = (float)loss.clipped;
 }
 
 DEVICE_FN void value_row(const CudaPpoArgs &a, const PpoBlock &b, int row, uint32_t place) {
@@ -175,7 +144,7 @@ DEVICE_FN void add_rows(const CudaPpoArgs &a, const PpoBlock &b, ChunkSums &sums
         const float *line = b.memory + b.scratch.losses + thread * pitch;
         for (int r = 0; r < b.rows; r++)
             sums.loss = sums.loss + (double)line[r];
-    } else if (action >= 0 && action < a.actions && !a.actor.discrete) {
+    } else if (action >= 0 && action < a.actor.continuous) {
         const float *line = b.memory + b.scratch.log_std + action * pitch;
         for (int r = 0; r < b.rows; r++)
             sums.log_std = sums.log_std + line[r];
@@ -198,9 +167,12 @@ DEVICE_FN void chunk_gradient(const CudaPpoArgs &a, PpoBlock &b, int32_t shard, 
         b.rows = count - first < b.scratch.rows ? count - first : b.scratch.rows;
         gather_inputs(a, b, places);
         ppo_forward(a, b);
-        for (int row = thread; row < b.rows; row += (int)blockDim.x) {
-            policy_row(a, b, row, places[row], advantages);
-            value_row(a, b, row, places[row]);
+        for (int i = thread; i < 2 * b.rows; i += (int)blockDim.x) {
+            if (i < b.rows) {
+                policy_row(a, b, i, places[i], advantages);
+            } else {
+                value_row(a, b, i - b.rows, places[i - b.rows]);
+            }
         }
         __syncthreads();
         add_rows(a, b, sums);
@@ -209,7 +181,7 @@ DEVICE_FN void chunk_gradient(const CudaPpoArgs &a, PpoBlock &b, int32_t shard, 
     }
     if (thread < LOSS_LINES) {
         ((double *)&a.chunk_losses[(int64_t)shard * a.chunks + chunk])[thread] = sums.loss;
-    } else if (thread >= 32 && thread - 32 < a.actions && !a.actor.discrete) {
+    } else if (thread >= 32 && thread - 32 < a.actor.continuous) {
         gradient[a.log_std + thread - 32] = sums.log_std;
     }
 }

@@ -60,6 +60,9 @@ const PpoSetting SETTINGS[] = {
     {"acrobot", {9}, POLICY_TANH, true, 20, 2, 12, 3, 2, false, true, 7, true},
     {"mountain_car_continuous", {}, POLICY_TANH, false, 16, 16, 6, 2, 3, true, false, 4, false},
     {"mountain_car", {80, 16}, POLICY_RELU, false, 2, 2, 32, 2, 1, false, false, 20, false},
+    // Several actions of both kinds.
+    {"parking", {20}, POLICY_TANH, false, 12, 4, 60, 1, 2, true, true, 25, true},
+    {"parking", {}, POLICY_TANH, true, 6, 2, 9, 3, 2, false, false, 4, false},
 };
 
 // Wide and narrow recurrent layers, behind hidden layers and none, shared and separate; episodes that end within the
@@ -70,6 +73,8 @@ const PpoSetting RECURRENT[] = {
     {"position_only_cartpole", {}, POLICY_TANH, false, 20, 2, 15, 5, 2, false, true, 7, false, 7},
     {"mountain_car_continuous", {}, POLICY_TANH, true, 4, 4, 70, 1, 2, true, true, 9, false, 70},
     {"acrobot", {9}, POLICY_RELU, true, 6, 2, 1, 3, 2, false, true, 3, true, 16},
+    {"parking", {9}, POLICY_TANH, true, 10, 1, 20, 2, 2, true, false, 8, true, 18},
+    {"parking", {}, POLICY_TANH, false, 4, 4, 30, 1, 2, false, true, 11, false, 6},
 };
 
 TEST_F(CudaPpoTest, EverySimulatorMatchesTheCpu) {
@@ -94,8 +99,6 @@ TEST_F(CudaPpoTest, RandomSettingsMatchTheCpu) {
     for (int i = 0; i < 12; i++) {
         PpoSetting s = {};
         const SimSpec *sim = sim_spec_at(below(sim_spec_count()));
-        while (sim_spec_has_several_actions(sim)) // which the GPU refuses
-            sim = sim_spec_at(below(sim_spec_count()));
         s.sim = sim->name;
         for (int layer = below(4); layer > 0; layer--)
             s.hidden.push_back(1 + below(below(2) ? 70 : 20));
@@ -147,7 +150,7 @@ TEST_F(CudaPpoTest, WideAndManyLayersMatchTheCpu) {
 
 TEST_F(CudaPpoTest, GoesOnFromTheOtherDevicesState) {
     uint64_t seed = fresh_seed();
-    for (const PpoSetting &s : {SETTINGS[1], SETTINGS[2], RECURRENT[0], RECURRENT[1]}) {
+    for (const PpoSetting &s : {SETTINGS[1], SETTINGS[2], SETTINGS[5], RECURRENT[0], RECURRENT[1], RECURRENT[5]}) {
         KernPpoSpec spec = make_spec(s, seed);
         PpoState straight(spec), middle(spec), resumed(spec);
         KernPpoReport report;
