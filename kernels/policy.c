@@ -113,9 +113,10 @@ static float layer_output(const float *weights, int32_t in, int32_t out, int32_t
 
 static void layer_outputs(const PolicyLayer *layer, const PolicyShape *shape, const float *params, const float *x,
                           float *y) {
-    for (int32_t o = 0; o < layer->out; o++)
-        y[o] = policy_output(layer_output(params + layer->params, layer->in, layer->out, o, x), layer->kind,
-                             shape->activation);
+    for (int32_t o = 0; o < layer->out; o++) {
+        float sum = layer_output(params + layer->params, layer->in, layer->out, o, x);
+        y[o] = policy_finish(sum, layer->kind, shape->activation);
+    }
 }
 
 void policy_forward(const PolicyShape *shape, const float *params, const float *obs, float *state, float *outputs) {

@@ -15,7 +15,7 @@ SIM_FN float policy_activate(float x, PolicyActivation activation) {
 }
 
 // What a dense layer makes of a sum; a gate's sigmoid has the others' tanh in it.
-SIM_FN float policy_output(float sum, PolicyLayerKind kind, PolicyActivation activation) {
+SIM_FN float policy_finish(float sum, PolicyLayerKind kind, PolicyActivation activation) {
     if (kind == POLICY_HEAD) return sum;
     float y = policy_activate(kind == POLICY_GATE ? 0.5f * sum : sum, kind == POLICY_HIDDEN ? activation : POLICY_TANH);
     return kind == POLICY_GATE ? sim_fmaf(0.5f, y, 0.5f) : y;

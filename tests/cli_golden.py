@@ -15,10 +15,6 @@ RANDOMIZE = {
 }  # fmt: skip
 
 
-def runs_on_gpu(env, case):
-    return env != "parking" and not case.startswith("recurrent")
-
-
 class GoldenHashes:
     """Mixed into a TrainerTest. GOLDEN: the file's path; CASES: {name: (changes of the fixed settings, flags)}."""
 
@@ -68,14 +64,10 @@ class CudaHashes:
         self.assertEqual(0, done.code, done)
 
     def check_golden_on_gpu(self, *options, quick):
-        """All that GPUs do with SHOAL_TEST_LONG, which takes minutes on a virtual GPU."""
+        """All of them with SHOAL_TEST_LONG, which takes minutes on a virtual GPU."""
         every = os.environ.get("SHOAL_TEST_LONG") == "1"
         self.check_golden("--device=cuda", *options,
-                          wanted=lambda env, name: runs_on_gpu(env, name) and (every or quick(env, name)))  # fmt: skip
-
-    def test_recurrent_policies_are_refused(self):
-        self.refused(2, ["recurrent policies are not on GPUs yet", "--device cpu"],
-                     *self.fixed("cartpole", device="cuda", recurrent=4, shards=None))  # fmt: skip
+                          wanted=lambda env, name: every or quick(env, name))
 
 
 def main(test):
@@ -85,7 +77,6 @@ def main(test):
     elif sys.argv[1:] == ["--list"]:
         golden = test.read_golden()
         for env, name, args in test.cases():
-            if runs_on_gpu(env, name):
-                print(env, name, golden[env, name], " ".join(args), sep="\t")
+            print(env, name, golden[env, name], " ".join(args), sep="\t")
     else:
         harness.main()

@@ -130,7 +130,7 @@ WIDE_FN Wide wide_tanh(Wide x) {
     SIM_TANH_BODY(Wide, wide_set, wide_fma)
 }
 
-// policy_sigmoid of `count` sums, a multiple of 16.
+// policy_finish() of a gate's sums, `count` of them, a multiple of 16.
 WIDE_FN void dense_sigmoid(float *restrict y, int count) {
     float *aligned = __builtin_assume_aligned(y, 64);
     for (int i = 0; i < count; i += WIDE)

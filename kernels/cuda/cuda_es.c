@@ -25,6 +25,8 @@ typedef struct CudaEs {
     CudaBackend *backend;
     KernEsSpec spec;
     int sim;
+    int32_t layers;
+    PolicyLayer layer[POLICY_DENSE_MAX]; // [layers]
     HostPlan plan;
     HostBlock block;
     int32_t params_pad, width_pad, slot_words;
@@ -48,11 +50,10 @@ static int64_t at_least(int64_t x, int64_t least) { return x > least ? x : least
 static int64_t at_most(int64_t x, int64_t most) { return x < most ? x : most; }
 
 // A thread has two outputs of the widest layer: the fewer threads, the cheaper their barriers.
-static int choose_threads(const PolicyShape *policy) {
+static int choose_threads(const CudaEs *es) {
     int32_t widest = 0;
-    for (int layer = 1; layer <= policy->layers; layer++) {
-        if (policy->size[layer] > widest) widest = policy->size[layer];
-    }
+    for (int i = 0; i < es->layers; i++)
+        widest = es->layer[i].out > widest ? es->layer[i].out : widest;
     int threads = round_up((widest + 1) / 2, 32);
     return threads < CUDA_THREADS_MAX ? threads : CUDA_THREADS_MAX;
 }
@@ -85,20 +86,20 @@ static Status describe_es(CudaEs *es, CudaBackend *backend, const KernEsSpec *sp
     const PolicyShape *policy = &spec->policy;
     const SimSpec *sim = spec->sim.spec;
     memset(es, 0, sizeof *es);
-    if (policy->recurrent > 0) {
-        return cuda_fail(backend, STATUS_USAGE, "recurrent policies are not on GPUs yet: take the CPU (--device cpu)");
-    }
     es->base.backend = &backend->base;
     es->backend = backend;
     es->spec = *spec;
     TRY(cuda_enter(backend));
     TRY(cuda_sim_index(backend, sim, &es->sim));
+    es->layers = backend->host.policy_layers(policy, es->layer);
     es->params_pad = round_up(policy->params, CUDA_NOISE_GROUP);
-    for (int layer = 0; layer <= policy->layers; layer++) {
-        if (round_up(policy->size[layer], 4) > es->width_pad) es->width_pad = round_up(policy->size[layer], 4);
+    for (int i = 0; i < es->layers; i++) {
+        int32_t wider = es->layer[i].in > es->layer[i].out ? es->layer[i].in : es->layer[i].out;
+        if (round_up(wider, 4) > es->width_pad) es->width_pad = round_up(wider, 4);
     }
-    es->slot_words = round_up(CUDA_SLOT_STATE + sim->state_words + sim->param_count + 2 * sim->obs, 16);
-    es->threads = choose_threads(policy);
+    int32_t words = CUDA_SLOT_STATE + sim->state_words + sim->param_count + 2 * sim->obs + policy->recurrent;
+    es->slot_words = round_up(words, 16);
+    es->threads = choose_threads(es);
     int64_t pairs = (int64_t)spec->members * spec->episodes;
     es->wave_pairs = (int32_t)at_most(at_least(pairs, WAVE_PAIRS_MIN), WAVE_PAIRS_MAX);
     int32_t chunks = (spec->members / 2 + ES_PAIR_CHUNK - 1) / ES_PAIR_CHUNK;
@@ -203,7 +204,7 @@ Status cuda_es_read(KernEs *base, float *params, float *first, float *second) {
 // ---- evaluation ----------------------------------------------------------------------------------------------------
 
 static CudaEvaluateArgs evaluate_args(const CudaEs *es, const KernEsJob *job, bool sums) {
-    return (CudaEvaluateArgs){
+    CudaEvaluateArgs args = {
         .sim = es->spec.sim,
         .policy = es->spec.policy,
         .seed = es->spec.seed,
@@ -224,7 +225,10 @@ static CudaEvaluateArgs evaluate_args(const CudaEs *es, const KernEsJob *job, bo
         .slot_words = es->slot_words,
         .params_pad = es->params_pad,
         .width_pad = es->width_pad,
+        .layers = es->layers,
     };
+    memcpy(args.layer, es->layer, sizeof es->layer);
+    return args;
 }
 
 // The next slice takes about SLICE_TARGET_MS if its steps take as long as this one's. Growth is slow: in the first

@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 // Raised whenever this table, or a struct of kernels/kern.h, changes: a library from another build is refused.
-enum { CUDA_HOST_VERSION = 2 };
+enum { CUDA_HOST_VERSION = 3 };
 
 #define CUDA_LIBRARY "libshoal_cuda.so"
 #define CUDA_ENTRY   "shoal_cuda_backend_open"
@@ -41,6 +41,7 @@ typedef struct CudaHost {
     const char *(*bytes_text)(size_t size_bytes, char text[16]);
     const HostTraceHooks *(*trace_begin)(HostTraceCategory category, const char *name);
     void (*trace_end)(const HostTraceHooks *hooks);
+    int (*policy_layers)(const PolicyShape *shape, PolicyLayer layers[POLICY_DENSE_MAX]);
     Status (*ppo_check)(const KernPpoSpec *spec);
     void (*ppo_network)(const PpoShape *shape, PpoNetwork *network);
     int (*ppo_tensor)(const PpoShape *shape, int index, PpoTensor *tensor);

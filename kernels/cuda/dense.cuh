@@ -36,81 +36,99 @@ DEVICE_FN void build_weights(const CudaEvaluateArgs &a, int32_t member, float *w
     }
 }
 
-DEVICE_FN float finish(float sum, bool last, PolicyActivation activation) {
-    return last ? sum : policy_activate(sum, activation);
+// A layer on its way. Each of its outputs is one thread's from the sum to the end: the same thread's in gate and
+// candidate, which have as many.
+typedef struct DenseLayer {
+    PolicyLayerKind kind;
+    PolicyActivation activation;
+    int in, out;
+    const float *x; // [in] aligned to 16 bytes
+    float *y;       // [out] where a candidate finds the gate
+    float *state;   // [out] takes the step that gate and candidate make
+} DenseLayer;
+
+DEVICE_FN void dense_put(const DenseLayer &l, int o, float sum) {
+    float y = policy_finish(sum, l.kind, l.activation);
+    if (l.kind == POLICY_CANDIDATE) {
+        l.state[o] = policy_state(l.y[o], y, l.state[o]);
+    } else {
+        l.y[o] = y;
+    }
 }
 
-// A thread has two outputs at a time, so that two chains of dependent operations overlap. x: aligned to 16 bytes.
-DEVICE_FN void dense_wide(const float *w, int in, int out, const float *x, float *y, bool last,
-                          PolicyActivation activation) {
-    int threads = (int)blockDim.x;
+// A thread has two outputs at a time, so that two chains of dependent operations overlap.
+DEVICE_FN void dense_wide(const DenseLayer &l, const float *w) {
+    int threads = (int)blockDim.x, in = l.in, out = l.out;
     for (int o = (int)threadIdx.x; o < out; o += 2 * threads) {
         int other = o + threads < out ? o + threads : o;
         float sum0 = w[in * out + o], sum1 = w[in * out + other];
         const float *row = w;
         int i = 0;
         for (; i + 4 <= in; i += 4) {
-            float4 v = *(const float4 *)(x + i);
+            float4 v = *(const float4 *)(l.x + i);
             sum0 = sim_fmaf(row[o], v.x, sum0), sum1 = sim_fmaf(row[other], v.x, sum1), row += out;
             sum0 = sim_fmaf(row[o], v.y, sum0), sum1 = sim_fmaf(row[other], v.y, sum1), row += out;
             sum0 = sim_fmaf(row[o], v.z, sum0), sum1 = sim_fmaf(row[other], v.z, sum1), row += out;
             sum0 = sim_fmaf(row[o], v.w, sum0), sum1 = sim_fmaf(row[other], v.w, sum1), row += out;
         }
         for (; i < in; i++, row += out) {
-            sum0 = sim_fmaf(row[o], x[i], sum0);
-            sum1 = sim_fmaf(row[other], x[i], sum1);
+            sum0 = sim_fmaf(row[o], l.x[i], sum0);
+            sum1 = sim_fmaf(row[other], l.x[i], sum1);
         }
-        y[o] = finish(sum0, last, activation);
-        if (other != o) y[other] = finish(sum1, last, activation);
+        dense_put(l, o, sum0);
+        if (other != o) dense_put(l, other, sum1);
     }
 }
 
 // 16 lanes are the 16 partial sums of one output; a warp has two outputs at a time.
-DEVICE_FN void dense_narrow(const float *w, int in, int out, const float *x, float *y, bool last,
-                            PolicyActivation activation) {
+DEVICE_FN void dense_narrow(const DenseLayer &l, const float *w) {
     int lane = (int)threadIdx.x % 32, k = lane % 16;
-    for (int first = (int)threadIdx.x / 32 * 2; first < out; first += (int)blockDim.x / 16) {
+    for (int first = (int)threadIdx.x / 32 * 2; first < l.out; first += (int)blockDim.x / 16) {
         int o = first + lane / 16;
         float partial = 0.0f;
-        if (o < out) {
-            for (int i = k; i < in; i += 16)
-                partial = sim_fmaf(w[i * out + o], x[i], partial);
+        if (o < l.out) {
+            for (int i = k; i < l.in; i += 16)
+                partial = sim_fmaf(w[i * l.out + o], l.x[i], partial);
         }
         float sum = fold_lanes16(partial, 0xffffffffu);
-        if (k == 0 && o < out) y[o] = finish(sum + w[in * out + o], last, activation);
+        if (k == 0 && o < l.out) dense_put(l, o, sum + w[l.in * l.out + o]);
     }
 }
 
-DEVICE_FN void dense_layer(const float *w, int in, int out, const float *x, float *y, bool last,
-                           PolicyActivation activation) {
-    if (out >= POLICY_NARROW) {
-        dense_wide(w, in, out, x, y, last, activation);
+DEVICE_FN void dense_layer(const DenseLayer &l, const float *w) {
+    if (l.out >= POLICY_NARROW) {
+        dense_wide(l, w);
     } else {
-        dense_narrow(w, in, out, x, y, last, activation);
+        dense_narrow(l, w);
     }
 }
 
-// From the inputs in activation[0] (shared memory, [2][width_pad]) to the outputs, whose place is returned. Weights in
-// shared memory and in global memory take different instructions, so each has its own call.
+// From the inputs in activations[0] (shared memory, [2][width_pad]) to the outputs, whose place is returned; `state`,
+// the recurrent layer's, takes a step. Weights in shared memory and in global memory take different instructions, so
+// each has its own call.
 DEVICE_FN const float *policy_outputs(const CudaEvaluateArgs &a, const float *shared_weights,
-                                      const float *global_weights, float *activations) {
-    int offset = 0;
-    float *x = activations, *y = activations + a.width_pad;
-    for (int layer = 0; layer < a.policy.layers; layer++) {
-        int in = a.policy.size[layer], out = a.policy.size[layer + 1];
-        bool last = layer + 1 == a.policy.layers;
+                                      const float *global_weights, float *activations, float *state) {
+    DenseLayer l = {};
+    l.activation = a.policy.activation;
+    l.x = activations;
+    l.y = activations + a.width_pad;
+    l.state = state;
+    for (int i = 0; i < a.layers; i++) {
+        const PolicyLayer &layer = a.layer[i];
+        l.kind = layer.kind;
+        l.in = layer.in;
+        l.out = layer.out;
         if (global_weights == NULL) {
-            dense_layer(shared_weights + offset, in, out, x, y, last, a.policy.activation);
+            dense_layer(l, shared_weights + layer.params);
         } else {
-            dense_layer(global_weights + offset, in, out, x, y, last, a.policy.activation);
+            dense_layer(l, global_weights + layer.params);
         }
+        if (l.kind == POLICY_GATE) continue; // the candidate has the same inputs
         block_sync();
-        offset += (in + 1) * out;
-        float *swap = x;
-        x = y;
-        y = swap;
+        l.x = l.kind == POLICY_CANDIDATE ? state : l.y;
+        l.y = activations + (l.y == activations ? a.width_pad : 0);
     }
-    return x;
+    return l.x;
 }
 
 #endif

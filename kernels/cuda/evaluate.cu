@@ -9,6 +9,7 @@ typedef struct EvaluateShared {
     float *obs;         // [obs] as the simulator gives it
     float *sums;        // [2][obs]
     float *activations; // [2][width_pad]
+    float *recurrent;   // [recurrent] the policy's state
     float *weights;     // [params_pad], unless the weights are in global memory
 } EvaluateShared;
 
@@ -24,13 +25,14 @@ DEVICE_FN EvaluateShared evaluate_shared(const CudaEvaluateArgs &a, int obs) {
     m.obs = at + 4;
     m.sums = m.obs + pad4(obs);
     m.activations = m.sums + pad4(2 * obs);
-    m.weights = m.activations + 2 * a.width_pad;
+    m.recurrent = m.activations + 2 * a.width_pad;
+    m.weights = m.recurrent + pad4(a.policy.recurrent);
     return m;
 }
 
 size_t cuda_evaluate_shared_bytes(const PolicyShape *policy, int32_t width_pad, int32_t weights) {
-    int obs = policy->size[0];
-    return 4 * ((size_t)(4 + pad4(obs) + pad4(2 * obs)) + 2 * (size_t)width_pad + (size_t)weights);
+    int obs = policy->size[0], fixed = 4 + pad4(obs) + pad4(2 * obs) + pad4(policy->recurrent);
+    return 4 * ((size_t)fixed + 2 * (size_t)width_pad + (size_t)weights);
 }
 
 #define CUDA_BODY "kernels/cuda/evaluate_body.cuh"

@@ -5,24 +5,28 @@
 
 #include "kernels/cuda/fields.cuh"
 
-#define SLOT_PARAMS (CUDA_SLOT_STATE + STATE_WORDS)
-#define SLOT_SUMS   (SLOT_PARAMS + PARAM_WORDS)
+#define SLOT_PARAMS    (CUDA_SLOT_STATE + STATE_WORDS)
+#define SLOT_SUMS      (SLOT_PARAMS + PARAM_WORDS)
+#define SLOT_RECURRENT (SLOT_SUMS + 2 * OBS)
 
-// One episode on its way. State, parameters, length and return are thread 0's; the rest is the same in every thread.
+// One episode on its way. State, length and return are thread 0's; the rest is the same in every thread.
 typedef struct BODY(Episode) {
     STATE s;
-    PARAMS p;
     int32_t length;
     float episode_return;
-    int32_t pair; // in the wave; -1: none
-    int32_t end;  // pairs [pair + 1, end) come next
-    int32_t member, episode;
-    int32_t built; // the member whose weights are there; -1: none
+    int32_t pair;            // in the wave; -1: none
+    int32_t end;             // pairs [pair + 1, end) come next
+    int32_t member, episode; // member: -1 where no weights are there yet
 } BODY(Episode);
 
-DEVICE_FN void BODY(show)(const BODY(Episode) & e, const EvaluateShared &m) {
+// The episode's parameters. They are fetched for each step: registers are scarce.
+DEVICE_FN PARAMS BODY(params)(const CudaEvaluateArgs &a, const uint32_t *slot) {
+    return a.sim.any_random ? BODY(load_params)(slot + SLOT_PARAMS, 1) : BODY(fixed_params)(a.sim);
+}
+
+DEVICE_FN void BODY(show)(const BODY(Episode) & e, const PARAMS &p, const EvaluateShared &m) {
     float obs[OBS];
-    SIM_CAT(SIM_NAME, _observe)(&e.s, &e.p, obs);
+    SIM_CAT(SIM_NAME, _observe)(&e.s, &p, obs);
 #pragma unroll
     for (int k = 0; k < OBS; k++)
         m.obs[k] = obs[k];
@@ -37,16 +41,16 @@ DEVICE_FN SimRng BODY(rng)(const CudaEvaluateArgs &a, const BODY(Episode) & e, u
 // Whose episode pair e.pair is, and that member's weights.
 DEVICE_FN void BODY(identify)(const CudaEvaluateArgs &a, BODY(Episode) & e, const EvaluateShared &m, float *weights) {
     int64_t at = a.wave_first + e.pair;
-    e.member = a.first_member + (int32_t)(at / a.episodes_per_member);
+    int32_t member = a.first_member + (int32_t)(at / a.episodes_per_member);
+    bool is_built = member == e.member || (a.sigma == 0.0f && e.member >= 0);
+    e.member = member;
     e.episode = (int32_t)(at % a.episodes_per_member);
-    int32_t needed = a.sigma == 0.0f ? 0 : e.member;
-    if (e.built == needed) return;
+    if (is_built) return;
     if (weights == NULL) {
         build_weights(a, e.member, m.weights);
     } else {
         build_weights(a, e.member, weights);
     }
-    e.built = needed;
 }
 
 // Moves on to the next pair of those taken, or takes more; e.pair is -1 when none is left. All threads.
@@ -73,18 +77,16 @@ DEVICE_FN void BODY(begin)(const CudaEvaluateArgs &a, BODY(Episode) & e, const E
     BODY(identify)(a, e, m, weights);
     for (int k = (int)threadIdx.x; k < 2 * OBS; k += (int)blockDim.x)
         m.sums[k] = 0.0f;
+    for (int k = (int)threadIdx.x; k < a.policy.recurrent; k += (int)blockDim.x)
+        m.recurrent[k] = 0.0f;
     if (threadIdx.x != 0) return;
     SimRng rng = BODY(rng)(a, e, 0);
-    if (a.sim.any_random) {
-        draw_params(a.sim, PARAM_WORDS, rng, slot + SLOT_PARAMS, 1);
-        e.p = BODY(load_params)(slot + SLOT_PARAMS, 1);
-    } else {
-        e.p = BODY(fixed_params)(a.sim);
-    }
-    SIM_CAT(SIM_NAME, _reset)(&e.s, &e.p, &rng);
+    if (a.sim.any_random) draw_params(a.sim, PARAM_WORDS, rng, slot + SLOT_PARAMS, 1);
+    PARAMS p = BODY(params)(a, slot);
+    SIM_CAT(SIM_NAME, _reset)(&e.s, &p, &rng);
     e.length = 0;
     e.episode_return = 0.0f;
-    BODY(show)(e, m);
+    BODY(show)(e, p, m);
 }
 
 // Puts an episode back that the launch before had under way.
@@ -92,21 +94,24 @@ DEVICE_FN void BODY(resume)(const CudaEvaluateArgs &a, BODY(Episode) & e, const 
                             float *weights) {
     e.pair = (int32_t)slot[CUDA_SLOT_PAIR] - 1;
     e.end = (int32_t)slot[CUDA_SLOT_END];
-    e.built = -1;
+    e.member = -1;
     if (e.pair < 0) return;
     BODY(identify)(a, e, m, weights);
     for (int k = (int)threadIdx.x; k < 2 * OBS; k += (int)blockDim.x) {
         m.sums[k] = __uint_as_float(slot[SLOT_SUMS + k]);
     }
+    for (int k = (int)threadIdx.x; k < a.policy.recurrent; k += (int)blockDim.x) {
+        m.recurrent[k] = __uint_as_float(slot[SLOT_RECURRENT + k]);
+    }
     if (threadIdx.x != 0) return;
     e.s = BODY(load)(slot + CUDA_SLOT_STATE, 1);
-    e.p = a.sim.any_random ? BODY(load_params)(slot + SLOT_PARAMS, 1) : BODY(fixed_params)(a.sim);
     e.length = (int32_t)slot[CUDA_SLOT_LENGTH];
     e.episode_return = __uint_as_float(slot[CUDA_SLOT_RETURN]);
-    BODY(show)(e, m);
+    BODY(show)(e, BODY(params)(a, slot), m);
 }
 
-DEVICE_FN void BODY(suspend)(const BODY(Episode) & e, const EvaluateShared &m, uint32_t *slot) {
+DEVICE_FN void BODY(suspend)(const CudaEvaluateArgs &a, const BODY(Episode) & e, const EvaluateShared &m,
+                             uint32_t *slot) {
     if (threadIdx.x == 0) {
         slot[CUDA_SLOT_PAIR] = (uint32_t)(e.pair + 1);
         slot[CUDA_SLOT_END] = (uint32_t)e.end;
@@ -115,6 +120,9 @@ DEVICE_FN void BODY(suspend)(const BODY(Episode) & e, const EvaluateShared &m, u
     for (int k = (int)threadIdx.x; k < 2 * OBS; k += (int)blockDim.x) {
         slot[SLOT_SUMS + k] = __float_as_uint(m.sums[k]);
     }
+    for (int k = (int)threadIdx.x; k < a.policy.recurrent; k += (int)blockDim.x) {
+        slot[SLOT_RECURRENT + k] = __float_as_uint(m.recurrent[k]);
+    }
     if (threadIdx.x != 0) return;
     slot[CUDA_SLOT_LENGTH] = (uint32_t)e.length;
     slot[CUDA_SLOT_RETURN] = __float_as_uint(e.episode_return);
@@ -122,15 +130,17 @@ DEVICE_FN void BODY(suspend)(const BODY(Episode) & e, const EvaluateShared &m, u
 }
 
 // Thread 0: the actions from the policy's outputs, and one step. Whether the episode is over goes to m.done.
-DEVICE_FN void BODY(advance)(const CudaEvaluateArgs &a, BODY(Episode) & e, const EvaluateShared &m, const float *y) {
+DEVICE_FN void BODY(advance)(const CudaEvaluateArgs &a, BODY(Episode) & e, const EvaluateShared &m,
+                             const uint32_t *slot, const float *y) {
+    PARAMS p = BODY(params)(a, slot);
     int32_t choice[DISCRETE_SIZE] = {};
     float action[ACTIONS_SIZE] = {};
     policy_act(&a.policy, y, CHOICES, DISCRETE, ACTIONS, choice, action);
     SimRng rng = BODY(rng)(a, e, (uint32_t)(e.length + 1) << 8);
-    SimStep out = SIM_CAT(SIM_NAME, _step)(&e.s, &e.p, choice, action, &rng);
+    SimStep out = SIM_CAT(SIM_NAME, _step)(&e.s, &p, choice, action, &rng);
     e.length++;
     e.episode_return = e.episode_return + out.reward;
-    BODY(show)(e, m);
+    BODY(show)(e, p, m);
     bool infinite = BODY(is_infinite)(e.s, out.reward);
     if (infinite) {
         atomicMin((unsigned long long *)&a.counters->infinite,
@@ -172,8 +182,8 @@ static __global__ void __launch_bounds__(CUDA_THREADS_MAX, 3)
             m.activations[k] = policy_normalize(x, a.mean[k], a.scale[k]);
         }
         block_sync();
-        const float *y = policy_outputs(a, m.weights, weights, m.activations);
-        if (threadIdx.x == 0) BODY(advance)(a, e, m, y);
+        const float *y = policy_outputs(a, m.weights, weights, m.activations, m.recurrent);
+        if (threadIdx.x == 0) BODY(advance)(a, e, m, slot, y);
         block_sync();
         if (*m.done == 0) continue;
         BODY(record)(a, e, m);
@@ -182,8 +192,9 @@ static __global__ void __launch_bounds__(CUDA_THREADS_MAX, 3)
         if (e.pair >= 0) BODY(begin)(a, e, m, slot, weights);
         block_sync();
     }
-    BODY(suspend)(e, m, slot);
+    BODY(suspend)(a, e, m, slot);
 }
 
 #undef SLOT_PARAMS
 #undef SLOT_SUMS
+#undef SLOT_RECURRENT

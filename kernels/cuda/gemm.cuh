@@ -94,7 +94,7 @@ DEVICE_FN void gemm_multiply(const float *a, const float *b, int b_pitch, int de
 
 DEVICE_FN float gemm_finish(const Gemm &g, float sum, float y) {
     if (g.finish == GEMM_AS_IS) return sum;
-    if (g.finish == GEMM_ACTIVATE) return policy_output(sum, g.kind, g.activation);
+    if (g.finish == GEMM_ACTIVATE) return policy_finish(sum, g.kind, g.activation);
     return g.activation == POLICY_TANH ? ppo_tanh_gradient(sum, y) : ppo_relu_gradient(sum, y);
 }
 

@@ -49,7 +49,7 @@ typedef struct CudaWaveCounters {
 } CudaWaveCounters;
 
 // The words of a slot, which is what a block keeps between launches: these, then the simulator's state, its parameters,
-// and the sums [2][obs].
+// the sums [2][obs], and the policy's recurrent state.
 enum CudaSlotWord {
     CUDA_SLOT_PAIR, // (member, episode) in work, plus 1; 0: none
     CUDA_SLOT_END,  // taken up to here
@@ -62,6 +62,8 @@ enum CudaSlotWord {
 typedef struct CudaEvaluateArgs {
     KernSim sim;
     PolicyShape policy;
+    PolicyLayer layer[POLICY_DENSE_MAX]; // [layers]
+    int32_t layers;
     uint64_t seed;
     const float *params;   // [params]
     const float *mean;     // [obs] the normaliser

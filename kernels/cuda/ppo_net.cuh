@@ -63,7 +63,7 @@ DEVICE_FN void ppo_forward_narrow(const PpoBlock &b, const PpoNode &layer, const
         float total = fold_lanes16(partial, 0xffffffffu);
         if (k != 0 || sum >= sums) continue;
         total = total + w[layer.in * layer.out + o];
-        y[o * pitch + row] = policy_output(total, layer.kind, activation);
+        y[o * pitch + row] = policy_finish(total, layer.kind, activation);
     }
 }
 

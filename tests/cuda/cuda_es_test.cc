@@ -59,11 +59,13 @@ KernEsStep test_step(uint32_t generation) {
 
 class CudaEsTest : public CudaTest {
   protected:
-    KernEsSpec make_spec(const SimSpec *sim, const std::vector<int32_t> &hidden, int32_t members, int32_t episodes) {
+    KernEsSpec make_spec(const SimSpec *sim, const std::vector<int32_t> &hidden, int32_t members, int32_t episodes,
+                         int32_t recurrent = 0) {
         KernEsSpec spec = {};
         spec.sim = test_sim(sim, 60, false);
         EXPECT_EQ(policy_shape(&spec.policy, sim, hidden.data(), static_cast<int>(hidden.size()), POLICY_TANH),
                   STATUS_OK);
+        EXPECT_EQ(policy_set_recurrent(&spec.policy, recurrent), STATUS_OK);
         spec.seed = UINT64_C(0xfedcba9876543210);
         spec.members = members;
         spec.episodes = episodes;
@@ -102,11 +104,13 @@ class CudaEsTest : public CudaTest {
 };
 
 TEST_F(CudaEsTest, EverySimulatorAndShapeMatchesTheCpu) {
-    const std::vector<std::vector<int32_t>> shapes = {{}, {8}, {16, 16}, {64, 64}, {100, 20}};
+    // Recurrent layers are narrow, wide, and wider than there are threads.
+    const std::vector<std::pair<std::vector<int32_t>, int32_t>> shapes = {
+        {{}, 0}, {{8}, 0}, {{16, 16}, 0}, {{64, 64}, 0}, {{100, 20}, 0}, {{}, 5}, {{8}, 20}, {{70, 16}, 33}, {{}, 100}};
     for (int i = 0; i < sim_spec_count(); i++) {
         for (size_t k = 0; k < shapes.size(); k++) {
             SCOPED_TRACE(std::string(sim_spec_at(i)->name) + ", shape " + std::to_string(k));
-            KernEsSpec spec = make_spec(sim_spec_at(i), shapes[k], 6, 2);
+            KernEsSpec spec = make_spec(sim_spec_at(i), shapes[k].first, 6, 2, shapes[k].second);
             spec.common = k % 2 == 0;
             compare(spec, whole_job(spec));
             if (HasFailure()) return;
@@ -116,22 +120,44 @@ TEST_F(CudaEsTest, EverySimulatorAndShapeMatchesTheCpu) {
 
 TEST_F(CudaEsTest, RandomisedParametersAndReluMatchTheCpu) {
     for (int i = 0; i < sim_spec_count(); i++) {
-        SCOPED_TRACE(sim_spec_at(i)->name);
-        KernEsSpec spec = make_spec(sim_spec_at(i), {20}, 6, 3);
-        spec.sim = test_sim(sim_spec_at(i), 40, true);
-        spec.policy.activation = POLICY_RELU;
-        compare(spec, whole_job(spec));
-        if (HasFailure()) return;
+        for (int32_t recurrent : {0, 18}) {
+            SCOPED_TRACE(std::string(sim_spec_at(i)->name) + ", recurrent " + std::to_string(recurrent));
+            KernEsSpec spec = make_spec(sim_spec_at(i), {20}, 6, 3, recurrent);
+            spec.sim = test_sim(sim_spec_at(i), 40, true);
+            spec.policy.activation = POLICY_RELU;
+            compare(spec, whole_job(spec));
+            if (HasFailure()) return;
+        }
     }
 }
 
 TEST_F(CudaEsTest, TheWholeTimeLimitMatchesTheCpu) {
     for (int i = 0; i < sim_spec_count(); i++) {
-        SCOPED_TRACE(sim_spec_at(i)->name);
-        KernEsSpec spec = make_spec(sim_spec_at(i), {16}, 2, 1);
-        spec.sim.time_limit = sim_spec_at(i)->time_limit;
-        compare(spec, whole_job(spec));
-        if (HasFailure()) return;
+        for (int32_t recurrent : {0, 10}) {
+            SCOPED_TRACE(std::string(sim_spec_at(i)->name) + ", recurrent " + std::to_string(recurrent));
+            KernEsSpec spec = make_spec(sim_spec_at(i), {16}, 2, 1, recurrent);
+            spec.sim.time_limit = sim_spec_at(i)->time_limit;
+            compare(spec, whole_job(spec));
+            if (HasFailure()) return;
+        }
+    }
+}
+
+// As PPO's policies act.
+TEST_F(CudaEsTest, ClampedActionsMatchTheCpu) {
+    for (const char *name : {"pendulum", "parking"}) {
+        SCOPED_TRACE(name);
+        KernEsSpec spec = make_spec(sim_spec_find(name), {16}, 6, 2, 6), clamped = spec;
+        clamped.policy.squash = POLICY_SQUASH_CLAMP;
+        compare(clamped, whole_job(spec));
+        Es es[2];
+        Results results[2];
+        for (int which = 0; which < 2; which++) {
+            es[which].open(cuda, which == 0 ? spec : clamped);
+            write(es[which], spec);
+            ASSERT_OK(evaluate(es[which], spec, whole_job(spec), true, &results[which]));
+        }
+        EXPECT_NE(results[0].sums, results[1].sums);
     }
 }
 
@@ -143,35 +169,48 @@ TEST_F(CudaEsTest, WeightsInGlobalMemoryMatchTheCpu) {
     spec = make_spec(sim_spec_find("pendulum"), {300, 200}, 2, 1);
     spec.sim.time_limit = 4;
     compare(spec, whole_job(spec));
+    spec = make_spec(sim_spec_find("parking"), {136}, 6, 1, 128);
+    spec.sim.time_limit = 12;
+    compare(spec, whole_job(spec));
 }
 
 // How a wave is cut into slices, and more pairs than slots, change nothing.
 TEST_F(CudaEsTest, SlicesChangeNothing) {
     for (int slice_steps : {1, 7, 64}) {
         open_backends(slice_steps);
-        for (const char *name : {"cartpole", "acrobot", "mountain_car_continuous"}) {
+        const std::pair<const char *, int32_t> policies[] = {{"cartpole", 0},
+                                                             {"acrobot", 0},
+                                                             {"mountain_car_continuous", 0},
+                                                             {"parking", 20},
+                                                             {"position_only_cartpole", 6}};
+        for (auto [name, recurrent] : policies) {
             SCOPED_TRACE(name + std::string(", slices of ") + std::to_string(slice_steps));
-            KernEsSpec spec = make_spec(sim_spec_find(name), {16}, 100, 7);
+            KernEsSpec spec = make_spec(sim_spec_find(name), {16}, 100, 7, recurrent);
             spec.sim = test_sim(sim_spec_find(name), 9, slice_steps == 7);
             compare(spec, whole_job(spec), slice_steps != 64);
             if (HasFailure()) return;
         }
     }
     open_backends(3);
-    KernEsSpec spec = make_spec(sim_spec_find("cartpole"), {136, 128}, 4, 1); // in global memory
-    spec.sim.time_limit = 10;
-    compare(spec, whole_job(spec));
+    for (int32_t recurrent : {0, 128}) {
+        KernEsSpec spec = make_spec(sim_spec_find("cartpole"), {136, 128}, 4, 1, recurrent); // in global memory
+        spec.sim.time_limit = 10;
+        compare(spec, whole_job(spec));
+    }
 }
 
 // A range of members, an evaluation without noise, and more pairs than there is room for results at once.
 TEST_F(CudaEsTest, OtherJobsMatchTheCpu) {
-    KernEsSpec spec = make_spec(sim_spec_find("pendulum"), {8}, 20, 2);
-    spec.sim.time_limit = 12;
-    compare(spec, KernEsJob{SIM_RNG_EPISODE, 1000, 0.05f, 3, 9, 2});
-    compare(spec, KernEsJob{SIM_RNG_EPISODE, 0, 0.05f, 19, 1, 1});
-    compare(spec, KernEsJob{SIM_RNG_EVALUATE, 0, 0.0f, 0, 1, 100});
-    spec.common = true;
-    compare(spec, KernEsJob{SIM_RNG_EVALUATE, 0, 0.0f, 0, 2, 30});
+    KernEsSpec spec = {};
+    for (auto [name, recurrent] : {std::pair{"pendulum", 0}, {"parking", 9}, {"position_only_cartpole", 17}}) {
+        spec = make_spec(sim_spec_find(name), {8}, 20, 2, recurrent);
+        spec.sim.time_limit = 12;
+        compare(spec, KernEsJob{SIM_RNG_EPISODE, 1000, 0.05f, 3, 9, 2});
+        compare(spec, KernEsJob{SIM_RNG_EPISODE, 0, 0.05f, 19, 1, 1});
+        compare(spec, KernEsJob{SIM_RNG_EVALUATE, 0, 0.0f, 0, 1, 100});
+        spec.common = true;
+        compare(spec, KernEsJob{SIM_RNG_EVALUATE, 0, 0.0f, 0, 2, 30});
+    }
     spec = make_spec(sim_spec_find("mountain_car"), {}, 2, 1);
     spec.sim.time_limit = 2;
     compare(spec, KernEsJob{SIM_RNG_EVALUATE, 0, 0.0f, 0, 1, 2500});
@@ -282,21 +321,10 @@ TEST_F(CudaUpdateTest, RoundsChangeNothing) {
     compare_updates({8}, 1500);
 }
 
-TEST_F(CudaEsTest, RefusesRecurrentPolicies) {
-    KernEsSpec spec = make_spec(sim_spec_find("cartpole"), {8}, 2, 1);
-    ASSERT_OK(policy_set_recurrent(&spec.policy, 4));
-    KernEs *es = nullptr;
-    HostPlan plan;
-    host_plan_init(&plan);
-    EXPECT_EQ(cuda->ops->es_plan(cuda, &spec, &plan), STATUS_USAGE);
-    EXPECT_EQ(cuda->ops->es_open(cuda, &spec, &es), STATUS_USAGE);
-    EXPECT_NE(std::string(host_message()).find("recurrent policies are not on GPUs yet"), std::string::npos);
-}
-
 // Whole generations: whatever one operation leaves to the next is the same.
 TEST_F(CudaUpdateTest, GenerationsMatchTheCpu) {
-    for (const char *name : {"cartpole", "pendulum"}) {
-        KernEsSpec spec = make_spec(sim_spec_find(name), {16, 16}, 20, 2);
+    for (auto [name, recurrent] : {std::pair{"cartpole", 0}, {"pendulum", 0}, {"parking", 12}}) {
+        KernEsSpec spec = make_spec(sim_spec_find(name), {16, 16}, 20, 2, recurrent);
         spec.sim.time_limit = 30;
         std::vector<float> params[2];
         for (int which = 0; which < 2; which++) {

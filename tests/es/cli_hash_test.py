@@ -75,14 +75,16 @@ class Hash(HashTest):
 
 class Cuda(CudaHashes, HashTest):
     def test_golden(self):
-        self.check_golden_on_gpu(quick=lambda env, name: name == "short" or env == "cartpole")
+        quick = [("parking", "recurrent"), ("position_only_cartpole", "recurrent")]
+        self.check_golden_on_gpu(
+            quick=lambda env, name: name == "short" or env == "cartpole" or (env, name) in quick)  # fmt: skip
 
     def test_resumed_on_the_other_device(self):
         for first, second in [("cpu", "cuda"), ("cuda", "cpu")]:
             folder = self.path()
-            self.good(*fixed("cartpole", device=first, generations=6), "--out", folder)
-            resumed = self.good("--resume", folder, f"--device={second}", "--generations=12")
-            self.assertEqual(self.hash(*fixed("cartpole")), resumed["params_hash"])
+            self.good(*fixed("parking", device=first, recurrent=5, generations=3), "--out", folder)
+            resumed = self.good("--resume", folder, f"--device={second}", "--generations=6")
+            self.assertEqual(self.hash(*fixed("parking", recurrent=5, generations=6)), resumed["params_hash"])
 
 
 if __name__ == "__main__":
