@@ -33,14 +33,11 @@ SIM_FN float policy_activate(float x, PolicyActivation activation) {
     return activation == POLICY_TANH ? sim_tanhf(x) : (x < 0.0f ? 0.0f : x);
 }
 
-SIM_FN float policy_sigmoid(float x) { return sim_fmaf(0.5f, sim_tanhf(0.5f * x), 0.5f); }
-
-// What a dense layer makes of a sum.
+// What a dense layer makes of a sum; a gate's sigmoid has the others' tanh in it.
 SIM_FN float policy_finish(float sum, PolicyLayerKind kind, PolicyActivation activation) {
-    return kind == POLICY_HIDDEN      ? policy_activate(sum, activation)
-           : kind == POLICY_GATE      ? policy_sigmoid(sum)
-           : kind == POLICY_CANDIDATE ? sim_tanhf(sum)
-                                      : sum;
+    if (kind == POLICY_HEAD) return sum;
+    float y = policy_activate(kind == POLICY_GATE ? 0.5f * sum : sum, kind == POLICY_HIDDEN ? activation : POLICY_TANH);
+    return kind == POLICY_GATE ? sim_fmaf(0.5f, y, 0.5f) : y;
 }
 
 // The recurrent layer's next state.

@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 
+#include "kernels/policy.h"
 #include "sim/sim_math.h"
 
 #define PPO_HALF_LOG_TWO_PI  R(0.9189385332046727)
@@ -82,6 +83,61 @@ SIM_FN PpoGaussianGradient ppo_gaussian_gradient(real mean, real log_std, real a
     PpoGaussianGradient out = {by_log_prob * (z * per_std), sim_fma(by_log_prob, z * z - R(1.0), by_entropy)};
     return out;
 }
+
+// ---- policies of one sample ----------------------------------------------------------------------------------------
+
+// What the discrete actions need twice: probabilities and their logarithms, [choices of all actions]; [discrete].
+typedef struct PpoChoices {
+    real *prob, *log_prob, *entropy;
+} PpoChoices;
+
+// The likelihood of the actions `words` of a policy's outputs y, `stride` apart, and its entropy; those of the actions
+// add up. words: [discrete] int32_t, [continuous] floats before they are clamped. Fills in `choices`.
+SIM_FN PpoLikelihood ppo_likelihood(const PolicyShape *actor, const real *y, int stride, const real *log_std,
+                                    const uint32_t *words, PpoChoices choices) {
+    PpoLikelihood now = {R(0.0), R(0.0)};
+    real *prob = choices.prob, *log_prob = choices.log_prob;
+    for (int k = 0; k < actor->discrete; k++) {
+        int count = actor->choices[k];
+        for (int i = 0; i < count; i++)
+            prob[i] = y[i * stride]; // a logit, which becomes a probability
+        choices.entropy[k] = ppo_categorical(prob, count, prob, log_prob);
+        now.entropy = now.entropy + choices.entropy[k];
+        now.log_prob = now.log_prob + log_prob[(int32_t)words[k]];
+        prob += count, log_prob += count, y += count * stride;
+    }
+    for (int k = 0; k < actor->continuous; k++)
+        now = ppo_gaussian_add(now, y[k * stride], log_std[k], (real)sim_float_from_bits(words[actor->discrete + k]));
+    return now;
+}
+
+// After that: the derivatives of by_log_prob x log prob(actions) + by_entropy x entropy, by the outputs to `delta` and
+// by log_std to `by_log_std` [continuous], `stride` apart as well.
+SIM_FN void ppo_likelihood_gradient(const PolicyShape *actor, const real *y, int stride, const real *log_std,
+                                    const uint32_t *words, PpoChoices choices, real by_log_prob, real by_entropy,
+                                    real *delta, real *by_log_std) {
+    const real *prob = choices.prob, *log_prob = choices.log_prob;
+    for (int k = 0; k < actor->discrete; k++) {
+        int count = actor->choices[k];
+        for (int i = 0; i < count; i++)
+            delta[i * stride] = ppo_categorical_gradient(prob, log_prob, choices.entropy[k], (int32_t)words[k], i,
+                                                         by_log_prob, by_entropy);
+        prob += count, log_prob += count, y += count * stride, delta += count * stride;
+    }
+    for (int k = 0; k < actor->continuous; k++) {
+        real action = (real)sim_float_from_bits(words[actor->discrete + k]);
+        PpoGaussianGradient g = ppo_gaussian_gradient(y[k * stride], log_std[k], action, by_log_prob, by_entropy);
+        delta[k * stride] = g.mean;
+        by_log_std[k * stride] = g.log_std;
+    }
+}
+
+// ---- activations ---------------------------------------------------------------------------------------------------
+
+// From the loss by an activation `y` to the loss by the sum that it is of.
+SIM_FN real ppo_tanh_gradient(real by_output, real y) { return by_output * sim_fma(-y, y, R(1.0)); }
+SIM_FN real ppo_relu_gradient(real by_output, real y) { return y > R(0.0) ? by_output : R(0.0); }
+SIM_FN real ppo_sigmoid_gradient(real by_output, real y) { return by_output * sim_fma(-y, y, y); }
 
 // ---- the recurrent state -------------------------------------------------------------------------------------------
 

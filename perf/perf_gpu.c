@@ -1,5 +1,5 @@
 // The CUDA backend against what its GPU could do at most: CartPole batches streamed from memory, fused ES evaluation,
-// the ES update and the ranking.
+// the ES update and the ranking, and PPO's updates.
 //
 // Usage: perf_gpu [--small] [--memory-tbps X] [--peak-tflops X]. The limits default to an H200's; --small is for the
 // virtual GPU, where only whether it runs means something. The lines named "limit" are computed, not measured:
@@ -11,12 +11,14 @@
 #include "host/config.h"
 #include "kernels/kern.h"
 #include "perf/perf.h"
+#include "perf/ppo_timing.h"
 #include "sim/sim_rng.h"
 
 enum {
     BATCHES = 3,       // sizes of streamed batches
     CALL_ENVS = 32,    // a warp: what is left is the cost of a call
     EVALUATIONS = 4,   // {64-64 tanh, no hidden layer} x {few, many} members
+    PPO_UPDATES = 3,   // {few, many} envs, and those many with a recurrent layer
     NOISE_INSTR = 277, // PTX of update_partial's loop: the noise of four parameters of one pair, added up
     RANK_INSTR_X4 = 33 // PTX of shape_ranks' inner loop: four comparisons
 };
@@ -29,6 +31,7 @@ typedef struct Sizes {
     int episode_steps;
     int learn_members;
     int updates; // of one run
+    int ppo_envs[PPO_UPDATES], ppo_shards, ppo_steps, ppo_recurrent[PPO_UPDATES];
 } Sizes;
 
 static const Sizes FULL = {.repeats = 11,
@@ -39,7 +42,11 @@ static const Sizes FULL = {.repeats = 11,
                            .many_members = 1 << 16,
                            .episode_steps = 500,
                            .learn_members = 1 << 18,
-                           .updates = 5};
+                           .updates = 5,
+                           .ppo_envs = {64, 1 << 14, 1 << 14},
+                           .ppo_shards = 16,
+                           .ppo_steps = 128,
+                           .ppo_recurrent = {0, 0, 32}};
 static const Sizes SMALL = {.repeats = 2,
                             .envs = {100, 1000, 4000},
                             .calls = 2,
@@ -48,7 +55,11 @@ static const Sizes SMALL = {.repeats = 2,
                             .many_members = 16,
                             .episode_steps = 4,
                             .learn_members = 600,
-                            .updates = 1};
+                            .updates = 1,
+                            .ppo_envs = {8, 16, 8},
+                            .ppo_shards = 1,
+                            .ppo_steps = 2,
+                            .ppo_recurrent = {0, 0, 4}};
 
 typedef struct Limits {
     double memory_tbps, peak_tflops;
@@ -322,6 +333,43 @@ static void run_learning(KernBackend *backend, const Sizes *sizes, const Limits 
     free(l.fitness);
 }
 
+// ---- PPO -----------------------------------------------------------------------------------------------------------
+
+static void run_ppo(KernBackend *backend, const Sizes *sizes, const Limits *limits) {
+    PpoUpdate updates[2 * PPO_UPDATES]; // whole ones, then rollouts alone
+    PerfCase cases[2 * PPO_UPDATES];
+    char name[128];
+    for (int i = 0; i < 2 * PPO_UPDATES; i++) {
+        int which = i % PPO_UPDATES, recurrent = sizes->ppo_recurrent[which];
+        int epochs = i < PPO_UPDATES ? PPO_UPDATE_EPOCHS : 0;
+        ppo_update_open(&updates[i], backend, sizes->ppo_envs[which], sizes->ppo_shards, sizes->ppo_steps, recurrent,
+                        epochs);
+        snprintf(updates[i].name, sizeof updates[i].name, "ppo %s, %d envs x %d%s",
+                 epochs > 0 ? "update, 4 epochs" : "rollout alone", sizes->ppo_envs[which], sizes->ppo_steps,
+                 recurrent > 0 ? ", recurrent" : "");
+        cases[i] = (PerfCase){.name = updates[i].name,
+                              .unit = "Mstep/s",
+                              .work = updates[i].env_steps * 1e-6,
+                              .run = ppo_update_run,
+                              .context = &updates[i]};
+    }
+    perf_run(cases, 2 * PPO_UPDATES, sizes->repeats);
+    for (int i = 0; i < PPO_UPDATES; i++) {
+        double flops[PERF_REPEATS_MAX], share[PERF_REPEATS_MAX];
+        ppo_update_learning(&cases[i], &cases[i + PPO_UPDATES], sizes->repeats, flops);
+        for (int r = 0; r < sizes->repeats; r++) {
+            flops[r] *= 1e-12;
+            share[r] = flops[r] / limits->peak_tflops;
+        }
+        snprintf(name, sizeof name, "%s, useful flops of learning", updates[i].name);
+        perf_print(name, flops, sizes->repeats, "TFLOP/s");
+        snprintf(name, sizeof name, "%s, learning / fp32 peak", updates[i].name);
+        perf_print(name, share, sizes->repeats, "x");
+    }
+    for (int i = 0; i < 2 * PPO_UPDATES; i++)
+        ppo_update_close(&updates[i]);
+}
+
 // ---- the program ---------------------------------------------------------------------------------------------------
 
 static Status parse_args(int argc, char **argv, const Sizes **sizes, Limits *limits) {
@@ -353,6 +401,7 @@ int main(int argc, char **argv) {
     run_batches(backend, sizes, &limits);
     run_evaluations(backend, sizes, &limits);
     run_learning(backend, sizes, &limits);
+    run_ppo(backend, sizes, &limits);
     backend->ops->close(backend);
     return 0;
 }

@@ -1,49 +1,11 @@
-// PPO's update: CartPole, 64-64 tanh, actor and critic apart, 64 envs x 128 steps, 4 epochs of 4 minibatches. Useful
-// flops are 2 x weights forwards and, but for the first layers' input gradients, 4 x weights backwards. Against the
-// core's fp32 FMA peak, which perf_es measures too. Rollouts are timed apart: updates without epochs.
-#include "kernels/ppo_kern.h"
+// PPO's update on the CPU: 64 envs x 128 steps, 4 epochs, on one thread and on two. Against the core's fp32 FMA peak,
+// which perf_es measures too, and against what two cores give it. Rollouts are timed apart: updates without epochs.
 #include "perf/peak.h"
-#include "perf/perf.h"
+#include "perf/ppo_timing.h"
 
-enum { ENVS = 64, STEPS = 128, EPOCHS = 4, MINIBATCHES = 4, SHARDS = 16, REPEATS = 15 };
+enum { ENVS = 64, STEPS = 128, SHARDS = 16, REPEATS = 15 };
 
-typedef struct Update {
-    KernPpo *ppo;
-    KernPpoStep step;
-} Update;
-
-static void update(void *context) {
-    Update *u = context;
-    KernPpoReport report;
-    perf_check(u->ppo->backend->ops->ppo_update(u->ppo, &u->step, &report));
-    u->step.update++;
-}
-
-static void open_update(Update *u, KernBackend *backend, int epochs) {
-    const int32_t hidden[] = {64, 64};
-    KernPpoSpec spec = {.seed = 1, .envs = ENVS, .shards = SHARDS, .rollout = STEPS, .minibatches = MINIBATCHES};
-    spec.gamma = 0.99f, spec.lambda = 0.95f;
-    kern_sim_default(&spec.sim, sim_spec_find("cartpole"));
-    perf_check(ppo_shape(&spec.policy, spec.sim.spec, hidden, 2, 0, POLICY_TANH, false));
-    size_t params = (size_t)spec.policy.params;
-    float *vectors = calloc(3 * params, sizeof *vectors);
-    KernPpoState state = {.params = vectors, .first = vectors + params, .second = vectors + 2 * params};
-    ppo_init(&spec.policy, 1, 0.0f, state.params);
-    perf_check(backend->ops->ppo_open(backend, &spec, &u->ppo));
-    perf_check(backend->ops->ppo_write(u->ppo, &state));
-    free(vectors);
-    u->step = (KernPpoStep){.epochs = epochs,
-                            .learning_rate = 3e-4f,
-                            .clip = 0.2f,
-                            .value_weight = 0.5f,
-                            .max_grad_norm = 0.5f,
-                            .normalize_advantage = true,
-                            .beta1 = 0.9f,
-                            .beta2 = 0.999f,
-                            .epsilon = 1e-5f};
-}
-
-// The peak on two threads at once, which is all that two cores can give.
+// The peak on two threads at once.
 typedef struct Peaks {
     void (*peak)(void *);
     HostPool *pool;
@@ -69,47 +31,45 @@ static KernBackend *open_backend(int threads, HostPool **pool) {
     return backend;
 }
 
-// Forwards, weight gradients, and input gradients of all layers but the first; without the rollout's time.
-static void print_share_of_peak(const PerfCase *peak, const PerfCase *whole, const PerfCase *rollout) {
-    double first = 2 * 4 * 64, others = 2 * 64 * 64 + 64 * 2 + 64, flops = 2 * (2 * first + 3 * others);
-    double rate[REPEATS], share[REPEATS];
-    for (int r = 0; r < REPEATS; r++) {
-        double learning_s = whole->work / whole->rate[r] - rollout->work / rollout->rate[r];
-        rate[r] = EPOCHS * whole->work * flops / learning_s * 1e-9;
-        share[r] = rate[r] / peak->rate[r];
-    }
-    perf_print("ppo learning, useful flops", rate, REPEATS, "GFLOP/s");
-    perf_print("ppo learning / FMA peak", share, REPEATS, "x");
+static PerfCase update_case(const char *name, PpoUpdate *update) {
+    return (PerfCase){
+        .name = name, .unit = "step/s", .work = update->env_steps, .run = ppo_update_run, .context = update};
 }
 
 int main(void) {
-    static float peak_value = 0.5f;
-    Update whole, rollout, on_two;
     HostPool *pool[2];
     KernBackend *one = open_backend(1, &pool[0]), *two = open_backend(2, &pool[1]);
     Peaks peaks = {choose_peak(), pool[1], {0.5f, 0.5f}};
-    open_update(&whole, one, EPOCHS);
-    open_update(&rollout, one, 0);
-    open_update(&on_two, two, EPOCHS);
-    double samples = (double)ENVS * STEPS, peak = PEAK_FLOPS * 1e-9;
+    PpoUpdate whole, rollout, on_two;
+    ppo_update_open(&whole, one, ENVS, SHARDS, STEPS, 0, PPO_UPDATE_EPOCHS);
+    ppo_update_open(&rollout, one, ENVS, SHARDS, STEPS, 0, 0);
+    ppo_update_open(&on_two, two, ENVS, SHARDS, STEPS, 0, PPO_UPDATE_EPOCHS);
+    double peak = PEAK_FLOPS * 1e-9;
     PerfCase cases[] = {
-        {.name = "fp32 FMA peak", .unit = "GFLOP/s", .work = peak, .run = peaks.peak, .context = &peak_value},
+        {.name = "fp32 FMA peak", .unit = "GFLOP/s", .work = peak, .run = peaks.peak, .context = &peaks.value[0]},
         {.name = "fp32 FMA peak, 2 threads",
          .unit = "GFLOP/s",
          .work = 2 * peak,
          .run = peak_of_two,
          .context = &peaks},
-        {.name = "ppo update, 4 epochs", .unit = "step/s", .work = samples, .run = update, .context = &whole},
-        {.name = "ppo rollout alone", .unit = "step/s", .work = samples, .run = update, .context = &rollout},
-        {.name = "ppo update, 2 threads", .unit = "step/s", .work = samples, .run = update, .context = &on_two},
+        update_case("ppo update, 4 epochs", &whole),
+        update_case("ppo rollout alone", &rollout),
+        update_case("ppo update, 4 epochs, 2 threads", &on_two),
     };
     perf_run(cases, 5, REPEATS);
-    print_share_of_peak(&cases[0], &cases[2], &cases[3]);
+    double rate[REPEATS], share[REPEATS];
+    ppo_update_learning(&cases[2], &cases[3], REPEATS, rate);
+    for (int r = 0; r < REPEATS; r++) {
+        rate[r] *= 1e-9;
+        share[r] = rate[r] / cases[0].rate[r];
+    }
+    perf_print("ppo learning, useful flops", rate, REPEATS, "GFLOP/s");
+    perf_print("ppo learning / FMA peak", share, REPEATS, "x");
     perf_ratio("ppo update, 2 threads / 1", &cases[4], &cases[2], REPEATS);
     perf_ratio("fp32 FMA peak, 2 threads / 1", &cases[1], &cases[0], REPEATS);
-    whole.ppo->backend->ops->ppo_close(whole.ppo);
-    rollout.ppo->backend->ops->ppo_close(rollout.ppo);
-    on_two.ppo->backend->ops->ppo_close(on_two.ppo);
+    ppo_update_close(&whole);
+    ppo_update_close(&rollout);
+    ppo_update_close(&on_two);
     one->ops->close(one);
     two->ops->close(two);
     host_pool_free(pool[0]);

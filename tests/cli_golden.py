@@ -18,10 +18,6 @@ RANDOMIZE = {
 class GoldenHashes:
     """Mixed into a TrainerTest. GOLDEN: the file's path; CASES: {name: (changes of the fixed settings, flags)}."""
 
-    @staticmethod
-    def runs_on_gpu(env, case):
-        return True
-
     def hash(self, *args):
         return self.good(*args, "--out", self.path())["params_hash"]
 
@@ -68,10 +64,10 @@ class CudaHashes:
         self.assertEqual(0, done.code, done)
 
     def check_golden_on_gpu(self, *options, quick):
-        """All that GPUs do with SHOAL_TEST_LONG, which takes minutes on a virtual GPU."""
+        """All of them with SHOAL_TEST_LONG, which takes minutes on a virtual GPU."""
         every = os.environ.get("SHOAL_TEST_LONG") == "1"
         self.check_golden("--device=cuda", *options,
-                          wanted=lambda env, name: self.runs_on_gpu(env, name) and (every or quick(env, name)))  # fmt: skip
+                          wanted=lambda env, name: every or quick(env, name))
 
 
 def main(test):
@@ -81,7 +77,6 @@ def main(test):
     elif sys.argv[1:] == ["--list"]:
         golden = test.read_golden()
         for env, name, args in test.cases():
-            if test.runs_on_gpu(env, name):
-                print(env, name, golden[env, name], " ".join(args), sep="\t")
+            print(env, name, golden[env, name], " ".join(args), sep="\t")
     else:
         harness.main()

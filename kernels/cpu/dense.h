@@ -136,7 +136,7 @@ WIDE_FN Wide wide_bf16(Wide x) {
     return (Wide)((rounded & is_number) | (bits & ~is_number));
 }
 
-// policy_sigmoid of `count` sums, a multiple of 16.
+// policy_finish() of a gate's sums, `count` of them, a multiple of 16.
 WIDE_FN void dense_sigmoid(float *restrict y, int count) {
     float *aligned = __builtin_assume_aligned(y, 64);
     for (int i = 0; i < count; i += WIDE)

@@ -111,26 +111,6 @@ static void forward(const PpoNet *net, const float *packed, const PpoScratch *sc
 
 // ---- the loss and its gradient by the heads' outputs ---------------------------------------------------------------
 
-// What the discrete actions of one sample need twice: probabilities, their logarithms, entropies.
-typedef struct Choices {
-    float prob[POLICY_OUTPUTS_MAX], log_prob[POLICY_OUTPUTS_MAX], entropy[SIM_DISCRETE_MAX];
-} Choices;
-
-// The likelihood of the actions `words` at the head's outputs y, and the entropy.
-static PpoLikelihood likelihood_of(const PpoPart *part, const float *y, const uint32_t *words, Choices *choices) {
-    const PolicyShape *actor = &part->net->shape.actor;
-    PpoLikelihood now = {0.0f, 0.0f};
-    int at = 0;
-    for (int k = 0; k < actor->discrete; at += actor->choices[k++]) {
-        choices->entropy[k] = ppo_categorical(y + at, actor->choices[k], choices->prob + at, choices->log_prob + at);
-        now.entropy = now.entropy + choices->entropy[k];
-        now.log_prob = now.log_prob + choices->log_prob[at + (int32_t)words[k]];
-    }
-    for (int k = 0; k < actor->continuous; k++)
-        now = ppo_gaussian_add(now, y[at + k], part->log_std[k], sim_float_from_bits(words[actor->discrete + k]));
-    return now;
-}
-
 // The gradient by row r's logits and means, and by log_std; returns the likelihood's part of the losses.
 static void policy_row(const PpoPart *part, const PpoScratch *scratch, int r, float *log_std_gradient,
                        PpoLosses *losses) {
@@ -142,22 +122,15 @@ static void policy_row(const PpoPart *part, const PpoScratch *scratch, int r, fl
     float advantage = (part->samples->advantage[sample] - part->advantages.mean) * part->advantages.scale;
     float by_entropy = -part->step->entropy_weight * part->per_sample;
     const uint32_t *words = part->samples->action + (int64_t)sample * net->actions;
-    Choices choices;
-    PpoLikelihood now = likelihood_of(part, y, words, &choices);
+    float prob[POLICY_OUTPUTS_MAX], log_prob[POLICY_OUTPUTS_MAX], entropy[SIM_DISCRETE_MAX];
+    float by_log_std[POLICY_OUTPUTS_MAX];
+    PpoChoices choices = {prob, log_prob, entropy};
+    PpoLikelihood now = ppo_likelihood(actor, y, 1, part->log_std, words, choices);
     PpoPolicyLoss loss = ppo_policy_loss(now.log_prob, part->samples->log_prob[sample], advantage, part->step->clip);
-    float by_log_prob = loss.gradient * part->per_sample;
-    int at = 0;
-    for (int k = 0; k < actor->discrete; at += actor->choices[k++]) {
-        for (int i = 0; i < actor->choices[k]; i++)
-            delta[at + i] = ppo_categorical_gradient(choices.prob + at, choices.log_prob + at, choices.entropy[k],
-                                                     (int32_t)words[k], i, by_log_prob, by_entropy);
-    }
-    for (int k = 0; k < actor->continuous; k++) {
-        float action = sim_float_from_bits(words[actor->discrete + k]);
-        PpoGaussianGradient g = ppo_gaussian_gradient(y[at + k], part->log_std[k], action, by_log_prob, by_entropy);
-        delta[at + k] = g.mean;
-        log_std_gradient[k] = log_std_gradient[k] + g.log_std;
-    }
+    ppo_likelihood_gradient(actor, y, 1, part->log_std, words, choices, loss.gradient * part->per_sample, by_entropy,
+                            delta, by_log_std);
+    for (int k = 0; k < actor->continuous; k++)
+        log_std_gradient[k] = log_std_gradient[k] + by_log_std[k];
     losses->policy += (double)loss.loss;
     losses->entropy += (double)now.entropy;
     losses->kl += (double)loss.kl;
@@ -184,10 +157,10 @@ static void backward_activation(const float *restrict output, float *restrict de
     float *d = __builtin_assume_aligned(delta, 64);
     if (activation == POLICY_TANH) {
         for (int i = 0; i < count; i++) // vectorises
-            d[i] = d[i] * sim_fmaf(-y[i], y[i], 1.0f);
+            d[i] = ppo_tanh_gradient(d[i], y[i]);
     } else {
         for (int i = 0; i < count; i++) // vectorises
-            d[i] = y[i] > 0.0f ? d[i] : 0.0f;
+            d[i] = ppo_relu_gradient(d[i], y[i]);
     }
 }
 
@@ -195,7 +168,7 @@ static void backward_sigmoid(const float *restrict output, float *restrict delta
     const float *y = __builtin_assume_aligned(output, 64);
     float *d = __builtin_assume_aligned(delta, 64);
     for (int i = 0; i < count; i++) // vectorises
-        d[i] = d[i] * sim_fmaf(-y[i], y[i], y[i]);
+        d[i] = ppo_sigmoid_gradient(d[i], y[i]);
 }
 
 // One step of the states' way back. by_state: what the step's outputs add; by_next: what the next step adds to that,

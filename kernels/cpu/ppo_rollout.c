@@ -18,12 +18,13 @@ typedef struct Rollout {
     LanesBatch batch; // of all envs; this copy notes what is infinite in these
     int64_t first_block, end_block, first_env;
     int rows, step;
+    int lane_bits; // lanes are 1 << lane_bits
 } Rollout;
 
 // Where an env's value number `k` of `count` is in a buffer of blocks of lanes.
 WIDE_FN int64_t lane_at(const Rollout *w, int64_t env, int count, int k) {
-    int lanes = w->ppo->sim->lanes;
-    return (env / lanes * count + k) * lanes + env % lanes;
+    int64_t block = env >> w->lane_bits, lane = env - (block << w->lane_bits);
+    return ((block * count + k) << w->lane_bits) + lane;
 }
 
 WIDE_FN int64_t sample_at(const Rollout *w, int row, int step) {
@@ -76,10 +77,14 @@ typedef struct RowNoise {
     float of[4][PPO_ROWS];
 } RowNoise;
 
+// Whole vectors of rows that there are.
+static uint32_t noise_rows(const Rollout *w) { return (uint32_t)(w->rows + WIDE - 1) / WIDE * WIDE; }
+
 static void draw_uniforms(const Rollout *w, uint32_t block, RowNoise *noise) {
     uint64_t seed = w->ppo->spec.seed;
     uint32_t update = w->ppo->update, env = (uint32_t)w->first_env, step = (uint32_t)w->step;
-    for (uint32_t r = 0; r < PPO_ROWS; r++) { // vectorises
+    uint32_t rows = noise_rows(w);
+    for (uint32_t r = 0; r < rows; r++) { // vectorises
         SimWords4 words = ppo_noise(seed, update, env + r, step, block);
         noise->of[0][r] = sim_uniform_from(words.x0);
         noise->of[1][r] = sim_uniform_from(words.x1);
@@ -91,7 +96,8 @@ static void draw_uniforms(const Rollout *w, uint32_t block, RowNoise *noise) {
 static void draw_normals(const Rollout *w, uint32_t block, RowNoise *noise) {
     uint64_t seed = w->ppo->spec.seed;
     uint32_t update = w->ppo->update, env = (uint32_t)w->first_env, step = (uint32_t)w->step;
-    for (uint32_t r = 0; r < PPO_ROWS; r++) { // vectorises
+    uint32_t rows = noise_rows(w);
+    for (uint32_t r = 0; r < rows; r++) { // vectorises
         SimNormal4 n = sim_normal4_from(ppo_noise(seed, update, env + r, step, block));
         noise->of[0][r] = n.x0;
         noise->of[1][r] = n.x1;
@@ -244,7 +250,8 @@ void ISA_CAT(cpu_ppo_rollout_, ISA)(CpuPpo *ppo, int64_t begin, int64_t end, int
                  .batch = ppo->batch,
                  .first_block = begin,
                  .end_block = end,
-                 .first_env = begin * ppo->sim->lanes};
+                 .first_env = begin * ppo->sim->lanes,
+                 .lane_bits = __builtin_ctz((unsigned)ppo->sim->lanes)};
     int64_t envs = end * ppo->sim->lanes - w.first_env;
     w.rows = (int)(ppo->spec.envs - w.first_env < envs ? ppo->spec.envs - w.first_env : envs);
     memset(ppo->of_env + w.first_env, 0, (size_t)w.rows * sizeof *ppo->of_env);

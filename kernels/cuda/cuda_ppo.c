@@ -30,24 +30,33 @@ static int32_t place(CudaPpoScratch *scratch, int32_t floats) {
     return at;
 }
 
+// Whether a layer's activations are needed longer than the loss by them is under way: those of a head, or of recurrent
+// states; and what two layers have for their input.
+static bool needs_both(const PpoNetwork *network, int32_t layer) {
+    bool is_joint = false;
+    for (int32_t i = 0; i < network->layers; i++)
+        is_joint |= network->layer[i].adds_delta && network->layer[i].from == layer;
+    return is_joint || network->layer[layer].kind == POLICY_HEAD || network->layer[layer].kind == POLICY_STATE;
+}
+
 // Where everything is in the scratch memory of a block of that many threads.
 static CudaPpoScratch lay_out(const CudaPpoArgs *args, int threads, bool learns) {
     CudaPpoScratch s = {.threads = threads, .rows = threads / CUDA_PPO_THREADS_PER_ROW};
     const PpoNetwork *network = &args->network;
-    // A shared critic's head and the actor's both need the activations of the layer before them.
-    int32_t joint = network->layer[network->critic_head].adds_delta ? network->layer[network->critic_head].from : -1;
-    s.pitch = s.rows + 4; // quadruples stay aligned
+    int32_t outputs = network->layer[network->actor_head].out;
+    if (learns && args->states > 0) s.rows = args->steps; // a sequence
+    s.pitch = (s.rows + 3) / 4 * 4 + 4;                   // quadruples stay aligned
     s.input = place(&s, network->layer[0].in * s.pitch);
     for (int32_t i = 0; i < network->layers; i++) {
         int32_t floats = network->layer[i].out * s.pitch;
         s.output[i] = place(&s, floats);
-        if (learns) s.delta[i] = network->layer[i].kind == POLICY_HEAD || i == joint ? place(&s, floats) : s.output[i];
+        if (learns) s.delta[i] = needs_both(network, i) ? place(&s, floats) : s.output[i];
     }
     if (learns) {
-        s.prob = place(&s, s.rows * CUDA_PPO_ROW_PITCH);
-        s.log_prob = place(&s, s.rows * CUDA_PPO_ROW_PITCH);
+        s.choices_pitch = (2 * (outputs - args->actor.continuous) + args->actor.discrete) | 1; // odd: banks take turns
+        s.choices = place(&s, s.rows * s.choices_pitch);
         s.losses = place(&s, (int32_t)(sizeof(PpoLosses) / sizeof(double)) * s.pitch);
-        s.log_std = place(&s, args->actions * s.pitch);
+        s.log_std = place(&s, args->actor.continuous * s.pitch);
     }
     s.floats = (s.floats + 31) / 32 * 32;
     return s;
@@ -85,23 +94,31 @@ static Status choose_scratch(const CudaPpo *ppo, int most, bool learns, CudaPpoS
                      ppo->backend->device, best->threads, learns ? "learning" : "rollout");
 }
 
-// Blocks that work at once: as many as there is work for, or as are resident.
-static int resident(const CudaPpo *ppo, int blocks, int64_t jobs) {
-    return (int)at_most(jobs, (int64_t)blocks * ppo->backend->processors);
+// Blocks that work at once: as many as there is work for, or as are resident; with their activations in global memory,
+// in a quarter of it.
+static int resident(const CudaPpo *ppo, const CudaPpoScratch *scratch, int blocks, int64_t jobs) {
+    int64_t most = (int64_t)blocks * ppo->backend->processors;
+    size_t fitting = ppo->backend->memory_bytes / 4 / ((size_t)scratch->floats * sizeof(float));
+    if (!scratch->is_shared) most = at_most(most, at_least((int64_t)fitting, 1));
+    return (int)at_most(jobs, most);
 }
 
 static Status choose_launches(CudaPpo *ppo) {
     const CudaBackend *backend = ppo->backend;
     CudaPpoArgs *args = &ppo->args;
-    int blocks = 0, threads = CUDA_PPO_ROLLOUT_THREADS;
+    int blocks = 0, threads = CUDA_PPO_ROLLOUT_THREADS, learn_threads = CUDA_PPO_LEARN_THREADS;
     // Small blocks where there are few envs: more of them work at once.
     while (threads > THREADS_MIN && args->envs < (int64_t)backend->processors * threads / CUDA_PPO_THREADS_PER_ROW)
         threads /= 2;
     TRY(choose_scratch(ppo, threads, false, &args->rollout, &blocks));
     int64_t groups = (args->envs + args->rollout.rows - 1) / args->rollout.rows;
-    ppo->rollout_blocks = resident(ppo, blocks, groups);
-    TRY(choose_scratch(ppo, CUDA_PPO_LEARN_THREADS, true, &args->learn, &blocks));
-    ppo->learn_blocks = resident(ppo, blocks, (int64_t)args->shards * args->round_chunks);
+    ppo->rollout_blocks = resident(ppo, &args->rollout, blocks, groups);
+    // And where sequences are short: threads beyond a tile's columns have nothing to do.
+    while (args->states > 0 && learn_threads > THREADS_MIN &&
+           learn_threads / CUDA_PPO_THREADS_PER_ROW / 2 >= args->steps)
+        learn_threads /= 2;
+    TRY(choose_scratch(ppo, learn_threads, true, &args->learn, &blocks));
+    ppo->learn_blocks = resident(ppo, &args->learn, blocks, (int64_t)args->shards * args->round_chunks);
     int64_t turns = (groups + ppo->rollout_blocks - 1) / ppo->rollout_blocks;
     int64_t products = (int64_t)args->params_count * args->rollout.rows * turns;
     ppo->slice_steps = (int32_t)at_least(at_most(SLICE_PRODUCTS / products, SLICE_STEPS_MAX), 1);
@@ -123,14 +140,16 @@ static void describe_args(CudaPpo *ppo) {
     args->shards = spec->shards;
     args->minibatches = spec->minibatches;
     args->part = spec->envs / spec->shards * spec->rollout / spec->minibatches;
-    args->chunks = (args->part + PPO_CHUNK - 1) / PPO_CHUNK;
+    args->states = args->network.states * policy->actor.recurrent;
+    args->advantage_sums = (args->part + PPO_CHUNK - 1) / PPO_CHUNK;
+    args->chunk = args->states > 0 ? spec->rollout : PPO_CHUNK;
+    args->chunks = (args->part + args->chunk - 1) / args->chunk;
     args->round_chunks =
         (int32_t)at_least(at_most(ROUND_FLOATS / ((int64_t)args->shards * policy->params), args->chunks), 1);
     if (ppo->backend->host.slice_steps > 0) args->round_chunks = 1;
     args->params_count = policy->params;
     args->log_std = policy->params - policy->log_std_params;
-    args->actions = policy->actor.size[policy->actor.layers];
-    args->action_words = policy->actor.discrete ? 1 : args->actions;
+    args->action_words = policy->actor.discrete + policy->actor.continuous;
     args->gamma = spec->gamma;
     args->lambda = spec->lambda;
     args->per_sample = (float)(1.0 / ((double)args->part * args->shards));
@@ -158,15 +177,6 @@ static Status describe_ppo(CudaPpo *ppo, CudaBackend *backend, const KernPpoSpec
     if (spec->shards > SHARDS_MAX) {
         return cuda_fail(backend, STATUS_USAGE, "%d shards: at most %d on a GPU", spec->shards, SHARDS_MAX);
     }
-    if (spec->policy.actor.recurrent > 0) {
-        return cuda_fail(backend, STATUS_USAGE, "recurrent policies are not on GPUs yet: take the CPU (--device cpu)");
-    }
-    if (sim_spec_has_several_actions(spec->sim.spec)) {
-        return cuda_fail(backend, STATUS_USAGE,
-                         "%s: several discrete actions, or discrete and continuous ones, are not on GPUs yet: take the "
-                         "CPU (--device cpu)",
-                         spec->sim.spec->name);
-    }
     TRY(cuda_enter(backend));
     TRY(cuda_sim_index(backend, spec->sim.spec, &ppo->sim));
     ppo->env_words = (size_t)backend->host.ppo_env_words(spec);
@@ -178,34 +188,37 @@ static Status describe_ppo(CudaPpo *ppo, CudaBackend *backend, const KernPpoSpec
 // ---- memory --------------------------------------------------------------------------------------------------------
 
 // I(name of the item, what points to it, purpose, count, bytes of each).
-#define PPO_ITEMS(I)                                                                                            \
-    I(PARAMS, args->params, "parameters", params, 4)                                                            \
-    I(FIRST, args->first, "Adam first moments", params, 4)                                                      \
-    I(SECOND, args->second, "Adam second moments", params, 4)                                                   \
-    I(STATE, view->state, "simulator state", lanes *(size_t)sim->state_words, 4)                                \
-    I(SIM_PARAMS, batch->params, "simulator parameters of each env", batch->sim.any_random ? lanes : 0,         \
-      (size_t)sim->param_count * 4)                                                                             \
-    I(OBS, view->obs, "observations", lanes *obs, 4)                                                            \
-    I(FINAL_OBS, view->final_obs, "final observations", lanes *obs, 4)                                          \
-    I(DISCRETE, view->discrete, "discrete actions", args->actor.discrete ? lanes : 0, 4)                        \
-    I(CONTINUOUS, view->continuous, "continuous actions", lanes *(size_t)sim->continuous, 4)                    \
-    I(ENVS, env_rows, "rewards, flags and episodes", lanes, PPO_ENV_ROWS * 4)                                   \
-    I(WORDS, ppo->d_words, "envs to copy", envs, ppo->env_words * 4)                                            \
-    I(SAMPLE_OBS, args->obs, "rollout: observations", samples *obs, 4)                                          \
-    I(SAMPLE_ACTIONS, args->action, "rollout: actions", samples *(size_t)args->action_words, 4)                 \
-    I(SAMPLE_ROWS, sample_rows, "rollout: values, rewards, advantages", samples, PPO_SAMPLE_ROWS * 4)           \
-    I(ORDER, args->order, "order of the samples", samples, 4)                                                   \
-    I(OUTCOMES, args->outcomes, "statistics of envs", envs + shards, sizeof(PpoOutcome))                        \
-    I(OBS_MOMENTS, args->obs_moments, "statistics of observations", (envs + shards) * obs, sizeof(PpoMoments))  \
-    I(ADVANTAGES, args->advantage_moments, "statistics of advantages", chunks *minibatches, sizeof(PpoMoments)) \
-    I(SCALES, args->advantages, "scales of advantages", minibatches, sizeof(PpoAdvantageScale))                 \
-    I(CHUNK_LOSSES, args->chunk_losses, "losses of chunks", chunks, sizeof(PpoLosses))                          \
-    I(LOSSES, args->losses, "losses of shards", shards, sizeof(PpoLosses))                                      \
-    I(PARTIAL, args->partial, "gradients of chunks", shards *(size_t)args->round_chunks, params * 4)            \
-    I(SUMS, args->sums, "gradients of shards", shards, params * 4)                                              \
-    I(SQUARES, args->squares, "squares of the gradient", (params + PPO_TILE - 1) / PPO_TILE, sizeof(double))    \
-    I(SCRATCH, args->scratch, "activations of blocks", scratch_floats(ppo), 4)                                  \
-    I(STEP, ppo->d_step, "settings of an update", 1, sizeof(CudaPpoStep))                                       \
+#define PPO_ITEMS(I)                                                                                           \
+    I(PARAMS, args->params, "parameters", params, 4)                                                           \
+    I(WEIGHTS, args->weights, "weights in bfloat16", args->actor.precision == POLICY_BF16 ? params : 0, 4)     \
+    I(FIRST, args->first, "Adam first moments", params, 4)                                                     \
+    I(SECOND, args->second, "Adam second moments", params, 4)                                                  \
+    I(STATE, view->state, "simulator state", lanes *(size_t)sim->state_words, 4)                               \
+    I(SIM_PARAMS, batch->params, "simulator parameters of each env", batch->sim.any_random ? lanes : 0,        \
+      (size_t)sim->param_count * 4)                                                                            \
+    I(OBS, view->obs, "observations", lanes *obs, 4)                                                           \
+    I(FINAL_OBS, view->final_obs, "final observations", lanes *obs, 4)                                         \
+    I(DISCRETE, view->discrete, "discrete actions", lanes *(size_t)args->actor.discrete, 4)                    \
+    I(CONTINUOUS, view->continuous, "continuous actions", lanes *(size_t)args->actor.continuous, 4)            \
+    I(ENVS, env_rows, "rewards, flags and episodes", lanes, PPO_ENV_ROWS * 4)                                  \
+    I(RECURRENT, args->state, "recurrent states", envs *(size_t)args->states, 4)                               \
+    I(FIRST_RECURRENT, args->first_state, "rollout: first recurrent states", envs *(size_t)args->states, 4)    \
+    I(WORDS, ppo->d_words, "envs to copy", envs, ppo->env_words * 4)                                           \
+    I(SAMPLE_OBS, args->obs, "rollout: observations", samples *obs, 4)                                         \
+    I(SAMPLE_ACTIONS, args->action, "rollout: actions", samples *(size_t)args->action_words, 4)                \
+    I(SAMPLE_ROWS, sample_rows, "rollout: values, rewards, advantages", samples, PPO_SAMPLE_ROWS * 4)          \
+    I(ORDER, args->order, "order of the samples", samples, 4)                                                  \
+    I(OUTCOMES, args->outcomes, "statistics of envs", envs + shards, sizeof(PpoOutcome))                       \
+    I(OBS_MOMENTS, args->obs_moments, "statistics of observations", (envs + shards) * obs, sizeof(PpoMoments)) \
+    I(ADVANTAGES, args->advantage_moments, "statistics of advantages", advantage_sums, sizeof(PpoMoments))     \
+    I(SCALES, args->advantages, "scales of advantages", minibatches, sizeof(PpoAdvantageScale))                \
+    I(CHUNK_LOSSES, args->chunk_losses, "losses of chunks", chunks, sizeof(PpoLosses))                         \
+    I(LOSSES, args->losses, "losses of shards", shards, sizeof(PpoLosses))                                     \
+    I(PARTIAL, args->partial, "gradients of chunks", shards *(size_t)args->round_chunks, params * 4)           \
+    I(SUMS, args->sums, "gradients of shards", shards, params * 4)                                             \
+    I(SQUARES, args->squares, "squares of the gradient", (params + PPO_TILE - 1) / PPO_TILE, sizeof(double))   \
+    I(SCRATCH, args->scratch, "activations of blocks", scratch_floats(ppo), 4)                                 \
+    I(STEP, ppo->d_step, "settings of an update", 1, sizeof(CudaPpoStep))                                      \
     I(REPORT, args->report, "report of an update", 1, sizeof(CudaPpoReport))
 
 enum PpoItem {
@@ -257,6 +270,7 @@ static Status plan_ppo(const CudaPpo *ppo, HostPlan *plan) {
     size_t params = (size_t)args->params_count, lanes = lanes_of(ppo), obs = (size_t)sim->obs;
     size_t envs = (size_t)args->envs, samples = envs * (size_t)args->steps, shards = (size_t)args->shards;
     size_t minibatches = (size_t)args->minibatches, chunks = shards * (size_t)args->chunks;
+    size_t advantage_sums = minibatches * shards * (size_t)args->advantage_sums;
 #define PPO_ADD(name, pointer, purpose, count, item_bytes) \
     TRY(ppo->backend->host.plan_add(plan, purpose, count, item_bytes, NULL));
     PPO_ITEMS(PPO_ADD)
@@ -304,6 +318,7 @@ static void place_buffers(CudaPpo *ppo) {
     PPO_ITEMS(PPO_PLACE)
 #undef PPO_PLACE
     place_rows(ppo, env_rows, sample_rows);
+    if (args->actor.precision == POLICY_FLOAT32) args->weights = args->params;
     args->step = ppo->d_step;
     batch->infinite = &args->report->infinite;
 }
@@ -362,6 +377,8 @@ Status cuda_ppo_write(KernPpo *base, const KernPpoState *state) {
         CUDA_TRY(backend, cuda_launch_ppo_move_envs(&ppo->args, ppo->d_words, false, backend->stream));
         CUDA_TRY(backend, cudaStreamSynchronize(backend->stream));
     }
+    CUDA_TRY(backend, cuda_launch_ppo_round(&ppo->args, backend->stream));
+    CUDA_TRY(backend, cudaStreamSynchronize(backend->stream));
     ppo->adam_steps = state->adam_steps;
     ppo_statistics_write(&ppo->statistics, ppo->spec.sim.spec->obs, state);
     return STATUS_OK;

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/names.cuh"
 #include "kernels/policy_math.h"
+#include "kernels/ppo_math.h"
 
 enum {
     GEMM_DEPTH = 32,                 // of a slice
@@ -27,8 +28,8 @@ typedef struct GemmMatrix {
 
 typedef enum GemmFinish {
     GEMM_AS_IS,
-    GEMM_ACTIVATE,
-    GEMM_DERIVE // times the activation's derivative, where the activation is `y`
+    GEMM_ACTIVATE, // as the output of a layer of that kind
+    GEMM_DERIVE    // times the activation's derivative, where the activation is `y`
 } GemmFinish;
 
 // b's i counts the columns of C. With i_stride 1 it is read where it is: its rows are aligned to 16 bytes, and whole
@@ -43,7 +44,9 @@ typedef struct Gemm {
     bool adds;         // to what C holds
     GemmFinish finish;
     const float *y; // laid out as C
+    PolicyLayerKind kind;
     PolicyActivation activation;
+    bool rounds; // what is finished, to bfloat16
 } Gemm;
 
 // `count` x `depth` elements, count <= tile, into a slice of `tile` columns. Neighbouring threads take what lies side
@@ -91,10 +94,11 @@ DEVICE_FN void gemm_multiply(const float *a, const float *b, int b_pitch, int de
 }
 
 DEVICE_FN float gemm_finish(const Gemm &g, float sum, float y) {
-    if (g.finish == GEMM_ACTIVATE) return policy_activate(sum, g.activation);
     if (g.finish == GEMM_AS_IS) return sum;
-    if (g.activation == POLICY_TANH) return sum * sim_fmaf(-y, y, 1.0f);
-    return y > 0.0f ? sum : 0.0f;
+    float finished = g.finish == GEMM_ACTIVATE         ? policy_finish(sum, g.kind, g.activation)
+                     : g.activation == POLICY_TANH ? ppo_tanh_gradient(sum, y)
+                                                       : ppo_relu_gradient(sum, y);
+    return g.rounds ? policy_bf16(finished) : finished;
 }
 
 // A thread's 4 x 4 sums: where they are in C, and how many of them are there.

@@ -1,6 +1,7 @@
 // From the gradients of chunks of samples to new parameters: the fold of chunks and shards, the norm, Adam.
 #include "kernels/cuda/fold16.cuh"
 #include "kernels/cuda/ppo_launch.h"
+#include "kernels/policy_math.h"
 
 enum {
     FOLD_PARAMS = 32, // of a block
@@ -147,6 +148,27 @@ static __global__ void __launch_bounds__(JUDGE_THREADS) ppo_judge(const __grid_c
     if (threadIdx.x == 0) judge(a, norm, losses);
 }
 
+// Parameter i as its layer takes it.
+DEVICE_FN float ppo_weight(const CudaPpoArgs &a, int32_t i) {
+    for (int k = 0; k < a.network.layers; k++) {
+        const PpoNode &layer = a.network.layer[k];
+        bool is_weight = layer.kind != POLICY_STATE && i >= layer.params && i < layer.params + layer.in * layer.out;
+        if (is_weight && policy_rounds(a.actor.precision, layer.kind)) return policy_bf16(a.params[i]);
+    }
+    return a.params[i];
+}
+
+static __global__ void __launch_bounds__(ADAM_THREADS) ppo_round(const __grid_constant__ CudaPpoArgs a) {
+    int64_t i = (int64_t)blockIdx.x * ADAM_THREADS + threadIdx.x;
+    if (i < a.params_count) a.weights[i] = ppo_weight(a, (int32_t)i);
+}
+
+int cuda_launch_ppo_round(const CudaPpoArgs *args, cudaStream_t stream) {
+    if (args->weights == args->params) return cudaSuccess;
+    ppo_round<<<(unsigned)(args->params_count + ADAM_THREADS - 1) / ADAM_THREADS, ADAM_THREADS, 0, stream>>>(*args);
+    return cudaGetLastError();
+}
+
 static __global__ void __launch_bounds__(ADAM_THREADS) ppo_adam_update(const __grid_constant__ CudaPpoArgs a) {
     int64_t i = (int64_t)blockIdx.x * ADAM_THREADS + threadIdx.x;
     if (!a.report->stepped || i >= a.params_count) return;
@@ -167,5 +189,6 @@ int cuda_launch_ppo_descend(const CudaPpoArgs *args, cudaStream_t stream) {
     if (error != cudaSuccess) return error;
     ppo_adam_update<<<(unsigned)(args->params_count + ADAM_THREADS - 1) / ADAM_THREADS, ADAM_THREADS, 0, stream>>>(
         *args);
-    return cudaGetLastError();
+    error = cudaGetLastError();
+    return error != cudaSuccess ? error : cuda_launch_ppo_round(args, stream);
 }

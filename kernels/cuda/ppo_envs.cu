@@ -97,13 +97,15 @@ DEVICE_FN uint32_t *word_at(const CudaPpoArgs &a, int64_t env, int word, int sta
     if (word == 1) return (uint32_t *)view.length + env;
     if (word == 2) return (uint32_t *)view.episode_return + env;
     if (word == 3) return (uint32_t *)a.discounted + env;
-    return (uint32_t *)view.obs + (block * obs + word - 4) * CUDA_LANES + lane;
+    word -= 4;
+    if (word < obs) return (uint32_t *)view.obs + (block * obs + word) * CUDA_LANES + lane;
+    return (uint32_t *)a.state + (int64_t)(word - obs) * a.envs + env;
 }
 
 static __global__ void __launch_bounds__(ENVS_THREADS)
     ppo_move_envs(const __grid_constant__ CudaPpoArgs a, uint32_t *words, int state_words, int param_words,
                   int32_t out) {
-    int obs = a.network.layer[0].in, count = state_words + param_words + 4 + obs;
+    int obs = a.network.layer[0].in, count = state_words + param_words + 4 + obs + a.states;
     int64_t at = thread_number();
     if (at >= (int64_t)a.envs * count) return;
     int word = (int)(at % count);
@@ -117,7 +119,7 @@ static __global__ void __launch_bounds__(ENVS_THREADS)
 
 int cuda_launch_ppo_move_envs(const CudaPpoArgs *args, uint32_t *words, int32_t out, cudaStream_t stream) {
     const SimSpec *sim = args->batch.sim.spec;
-    int64_t count = (int64_t)args->envs * (sim->state_words + sim->param_count + 4 + sim->obs);
+    int64_t count = (int64_t)args->envs * (sim->state_words + sim->param_count + 4 + sim->obs + args->states);
     ppo_move_envs<<<blocks_for(count), ENVS_THREADS, 0, stream>>>(*args, words, sim->state_words, sim->param_count,
                                                                   out);
     return cudaGetLastError();

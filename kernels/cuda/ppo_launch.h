@@ -19,8 +19,7 @@ enum {
     CUDA_PPO_ROLLOUT_THREADS = 128, // of a block, at most
     CUDA_PPO_LEARN_THREADS = 256,   // of a block, at most
     CUDA_PPO_THREADS_PER_ROW = 4,   // of the samples or envs that a block has at a time
-    CUDA_PPO_ROW_PITCH = POLICY_OUTPUTS_MAX + 1,
-    CUDA_PPO_FOLD_SHARDS = 64, // that one launch folds into one
+    CUDA_PPO_FOLD_SHARDS = 64,      // that one launch folds into one
 };
 
 typedef struct CudaPpoStep {
@@ -62,10 +61,10 @@ typedef struct CudaPpoScratch {
     int32_t input;
     int32_t output[PPO_LAYERS_MAX];
     int32_t delta[PPO_LAYERS_MAX];
-    int32_t prob, log_prob; // [row][CUDA_PPO_ROW_PITCH] of the actions
-    int32_t losses;         // [5][pitch] in the order of PpoLosses
-    int32_t log_std;        // [action][pitch] the loss by log_std
-    bool is_shared;         // in shared memory; or in `scratch`, [block][floats]
+    int32_t choices, choices_pitch; // [row][choices_pitch] what PpoChoices says, one after the other
+    int32_t losses;                 // [5][pitch] in the order of PpoLosses
+    int32_t log_std;                // [continuous action][pitch] the loss by log_std
+    bool is_shared;                 // in shared memory; or in `scratch`, [block][floats]
 } CudaPpoScratch;
 
 // A sample's place is step * envs + env.
@@ -75,11 +74,14 @@ typedef struct CudaPpoArgs {
     PpoNetwork network;
     CudaPpoScratch rollout, learn;
     int32_t envs, steps, shards, minibatches;
-    int32_t part;         // samples of a shard in a minibatch
-    int32_t chunks;       // of PPO_CHUNK samples, in a part
-    int32_t round_chunks; // of those, how many have their partial sums in memory at a time
-    int32_t params_count, log_std, actions;
-    int32_t action_words; // of a sample
+    int32_t part;           // samples of a shard in a minibatch
+    int32_t advantage_sums; // of PPO_CHUNK advantages, in a part
+    int32_t chunk;          // samples whose gradients are one sum: PPO_CHUNK, or with recurrent layers an env's steps
+    int32_t chunks;         // of those, in a part
+    int32_t round_chunks;   // of those, how many have their partial sums in memory at a time
+    int32_t states;         // recurrent ones of an env, those of the actor first
+    int32_t params_count, log_std;
+    int32_t action_words; // of a sample: discrete actions, then continuous ones
     float gamma, lambda, per_sample;
     bool normalize_reward;
     uint64_t seed;
@@ -87,18 +89,21 @@ typedef struct CudaPpoArgs {
     const CudaPpoStep *step;
     CudaPpoReport *report;
     float *params, *first, *second; // [params]
+    float *weights;                 // [params] as layers take them: rounded to bfloat16, or `params` itself
     float *discounted;              // [env] of the episode under way
+    float *state;                   // [states][env] of the episode under way
     // The rollout.
     float *obs;                                                          // [place][obs] as the simulator gives it
     uint32_t *action;                                                    // [place][action_words]
     float *log_prob, *value, *advantage, *target, *reward, *final_value; // [place]
     int32_t *ended;                                                      // [place]
     float *last_value;                                                   // [env]
+    float *first_state;                                                  // [states][env] before the first step
     PpoOutcome *outcomes;                                                // [env], then [shard]
     PpoMoments *obs_moments;                                             // [obs][env], then [obs][shard]
     // Learning.
     uint32_t *order;               // [shard][sample] places
-    PpoMoments *advantage_moments; // [minibatch][shard][chunk]
+    PpoMoments *advantage_moments; // [minibatch][shard][advantage_sums]
     PpoAdvantageScale *advantages; // [minibatch]
     PpoLosses *chunk_losses;       // [shard][chunk]
     PpoLosses *losses;             // [shard]
@@ -135,6 +140,8 @@ int cuda_launch_ppo_order(const CudaPpoArgs *args, struct CUstream_st *stream);
 int cuda_launch_ppo_gradient(const CudaPpoArgs *args, int32_t first, int blocks, struct CUstream_st *stream);
 // Adds a round to the shards' sums; after the last, folds them into the first.
 int cuda_launch_ppo_fold(const CudaPpoArgs *args, int32_t first, struct CUstream_st *stream);
+// Makes `weights` of the parameters.
+int cuda_launch_ppo_round(const CudaPpoArgs *args, struct CUstream_st *stream);
 // The norm, what is not finite, the losses, and Adam; on to the next minibatch.
 int cuda_launch_ppo_descend(const CudaPpoArgs *args, struct CUstream_st *stream);
 

@@ -7,27 +7,35 @@
 
 enum { ORDER_THREADS = PPO_CHUNK };
 
-DEVICE_FN int32_t chunk_samples(const CudaPpoArgs &a, int32_t chunk) {
-    int32_t left = a.part - chunk * PPO_CHUNK;
-    return left < PPO_CHUNK ? left : PPO_CHUNK;
+// The samples in piece number `piece` of `whole` ones, in pieces of `size`.
+DEVICE_FN int32_t piece_samples(int32_t whole, int32_t size, int32_t piece) {
+    int32_t left = whole - piece * size;
+    return left < size ? left : size;
 }
 
 // ---- the order of an epoch -----------------------------------------------------------------------------------------
 
-// One block a chunk of a shard's part of a minibatch: where its samples are, and the moments of their advantages.
+// Where sample `number` of a shard's order is. Permuted are samples, or with recurrent layers envs, whose steps stay in
+// their order.
+DEVICE_FN uint32_t ordered_place(const CudaPpoArgs &a, int32_t shard, uint32_t number) {
+    uint32_t envs = (uint32_t)(a.envs / a.shards), steps = (uint32_t)a.steps, units = a.states > 0 ? steps : 1;
+    PpoPermutation p =
+        ppo_permutation(a.seed, a.step->step.update, (uint32_t)a.report->epoch, (uint32_t)shard, envs * steps / units);
+    uint32_t sample = ppo_permutation_at(&p, number / units) * units + number % units;
+    return sample % steps * (uint32_t)a.envs + (uint32_t)shard * envs + sample / steps;
+}
+
+// One block a piece of a shard's part of a minibatch: where its samples are, and the moments of their advantages.
 static __global__ void __launch_bounds__(ORDER_THREADS) ppo_order(const __grid_constant__ CudaPpoArgs a) {
     __shared__ float advantage[PPO_CHUNK];
     if (a.report->end != CUDA_PPO_GOES_ON) return;
     int thread = (int)threadIdx.x;
-    int32_t chunk = (int32_t)(blockIdx.x % (unsigned)a.chunks), other = (int32_t)(blockIdx.x / (unsigned)a.chunks);
+    int32_t piece = (int32_t)(blockIdx.x % (unsigned)a.advantage_sums);
+    int32_t other = (int32_t)(blockIdx.x / (unsigned)a.advantage_sums);
     int32_t shard = other % a.shards, minibatch = other / a.shards, samples = a.part * a.minibatches;
-    int32_t count = chunk_samples(a, chunk), number = minibatch * a.part + chunk * PPO_CHUNK + thread;
+    int32_t count = piece_samples(a.part, PPO_CHUNK, piece), number = minibatch * a.part + piece * PPO_CHUNK + thread;
     if (thread < count) {
-        PpoPermutation p =
-            ppo_permutation(a.seed, a.step->step.update, (uint32_t)a.report->epoch, (uint32_t)shard, (uint32_t)samples);
-        uint32_t sample = ppo_permutation_at(&p, (uint32_t)number), steps = (uint32_t)a.steps;
-        uint32_t env = (uint32_t)(shard * (a.envs / a.shards)) + sample / steps;
-        uint32_t place = sample % steps * (uint32_t)a.envs + env;
+        uint32_t place = ordered_place(a, shard, (uint32_t)number);
         a.order[(int64_t)shard * samples + number] = place;
         advantage[thread] = a.advantage[place];
     }
@@ -43,21 +51,21 @@ static __global__ void __launch_bounds__(ORDER_THREADS) ppo_order(const __grid_c
     }
     square = fold_lanes16(square, 0xffffu);
     PpoMoments moments = {(double)count, mean, square};
-    if (thread == 0) a.advantage_moments[((int64_t)minibatch * a.shards + shard) * a.chunks + chunk] = moments;
+    if (thread == 0) a.advantage_moments[((int64_t)minibatch * a.shards + shard) * a.advantage_sums + piece] = moments;
 }
 
-// One block a minibatch: chunks are folded in each shard, then shards, in order.
+// One block a minibatch: pieces are folded in each shard, then shards, in order.
 static __global__ void __launch_bounds__(ORDER_THREADS) ppo_advantage_scales(const __grid_constant__ CudaPpoArgs a) {
     __shared__ PpoMoments of_shard[ORDER_THREADS];
     if (a.report->end != CUDA_PPO_GOES_ON) return;
     int thread = (int)threadIdx.x;
-    const PpoMoments *from = a.advantage_moments + (int64_t)blockIdx.x * a.shards * a.chunks;
+    const PpoMoments *from = a.advantage_moments + (int64_t)blockIdx.x * a.shards * a.advantage_sums;
     PpoMoments all = {};
     for (int32_t first = 0; first < a.shards; first += ORDER_THREADS) {
         int32_t count = a.shards - first < ORDER_THREADS ? a.shards - first : ORDER_THREADS;
         PpoMoments sum = {};
-        for (int32_t chunk = 0; thread < count && chunk < a.chunks; chunk++)
-            sum = ppo_moments_fold(sum, from[(int64_t)(first + thread) * a.chunks + chunk]);
+        for (int32_t piece = 0; thread < count && piece < a.advantage_sums; piece++)
+            sum = ppo_moments_fold(sum, from[(int64_t)(first + thread) * a.advantage_sums + piece]);
         of_shard[thread] = sum;
         __syncthreads();
         for (int32_t shard = 0; thread == 0 && shard < count; shard++)
@@ -69,7 +77,7 @@ static __global__ void __launch_bounds__(ORDER_THREADS) ppo_advantage_scales(con
 
 int cuda_launch_ppo_order(const CudaPpoArgs *args, cudaStream_t stream) {
     unsigned parts = (unsigned)args->minibatches * (unsigned)args->shards;
-    ppo_order<<<parts *(unsigned)args->chunks, ORDER_THREADS, 0, stream>>>(*args);
+    ppo_order<<<parts *(unsigned)args->advantage_sums, ORDER_THREADS, 0, stream>>>(*args);
     cudaError_t error = cudaGetLastError();
     if (error != cudaSuccess) return error;
     ppo_advantage_scales<<<(unsigned)args->minibatches, ORDER_THREADS, 0, stream>>>(*args);
@@ -81,57 +89,26 @@ int cuda_launch_ppo_order(const CudaPpoArgs *args, cudaStream_t stream) {
 // A row's losses go to their lines of the scratch memory.
 typedef enum LossLine { LOSS_POLICY, LOSS_VALUE, LOSS_ENTROPY, LOSS_KL, LOSS_CLIPPED, LOSS_LINES } LossLine;
 
-DEVICE_FN float *row_of(const PpoBlock &b, int place, int row) { return b.memory + place + row * CUDA_PPO_ROW_PITCH; }
-
-// prob, log_prob: the row's, which it fills in where actions are discrete.
-DEVICE_FN PpoLikelihood row_likelihood(const CudaPpoArgs &a, const PpoBlock &b, const float *y, const uint32_t *action,
-                                       float *prob, float *log_prob) {
-    PpoLikelihood now = {0.0f, 0.0f};
-    for (int k = 0; k < a.actions; k++) {
-        float output = y[k * b.scratch.pitch];
-        if (a.actor.discrete) {
-            prob[k] = output; // a logit, which ppo_categorical() replaces
-        } else {
-            now = ppo_gaussian_add(now, output, a.params[a.log_std + k], __uint_as_float(action[k]));
-        }
-    }
-    if (a.actor.discrete) {
-        now.entropy = ppo_categorical(prob, a.actions, prob, log_prob);
-        now.log_prob = log_prob[(int32_t)action[0]];
-    }
-    return now;
-}
-
-// The gradient by a row's logits or means, and by log_std.
+// The gradient by a row's outputs, and by log_std.
 DEVICE_FN void policy_row(const CudaPpoArgs &a, const PpoBlock &b, int row, uint32_t place,
                           PpoAdvantageScale advantages) {
     const KernPpoStep &step = a.step->step;
-    const uint32_t *action = a.action + (int64_t)place * a.action_words;
-    const float *y = ppo_head(b, a.network.actor_head, row);
-    float *delta = b.memory + b.scratch.delta[a.network.actor_head] + row;
-    float *prob = row_of(b, b.scratch.prob, row), *log_prob = row_of(b, b.scratch.log_prob, row);
-    float *lines = b.memory + b.scratch.losses + row, *log_std = b.memory + b.scratch.log_std + row;
+    const uint32_t *words = a.action + (int64_t)place * a.action_words;
+    const float *y = ppo_head(b, a.network.actor_head, row), *log_std = a.params + a.log_std;
+    float *lines = b.memory + b.scratch.losses + row,
+          *prob = b.memory + b.scratch.choices + row * b.scratch.choices_pitch;
+    int pitch = b.scratch.pitch, choices_count = a.network.layer[a.network.actor_head].out - a.actor.continuous;
+    PpoChoices choices = {prob, prob + choices_count, prob + 2 * choices_count};
     float advantage = (a.advantage[place] - advantages.mean) * advantages.scale;
-    float by_entropy = -step.entropy_weight * a.per_sample;
-    PpoLikelihood now = row_likelihood(a, b, y, action, prob, log_prob);
+    PpoLikelihood now = ppo_likelihood(&a.actor, y, pitch, log_std, words, choices);
     PpoPolicyLoss loss = ppo_policy_loss(now.log_prob, a.log_prob[place], advantage, step.clip);
-    float by_log_prob = loss.gradient * a.per_sample;
-    for (int k = 0; k < a.actions; k++) {
-        int at = k * b.scratch.pitch;
-        if (a.actor.discrete) {
-            delta[at] =
-                ppo_categorical_gradient(prob, log_prob, now.entropy, (int32_t)action[0], k, by_log_prob, by_entropy);
-        } else {
-            PpoGaussianGradient g = ppo_gaussian_gradient(y[at], a.params[a.log_std + k], __uint_as_float(action[k]),
-                                                          by_log_prob, by_entropy);
-            delta[at] = g.mean;
-            log_std[at] = g.log_std;
-        }
-    }
-    lines[LOSS_POLICY * b.scratch.pitch] = loss.loss;
-    lines[LOSS_ENTROPY * b.scratch.pitch] = now.entropy;
-    lines[LOSS_KL * b.scratch.pitch] = loss.kl;
-    lines[LOSS_CLIPPED * b.scratch.pitch] = (float)loss.clipped;
+    ppo_likelihood_gradient(&a.actor, y, pitch, log_std, words, choices, loss.gradient * a.per_sample,
+                            -step.entropy_weight * a.per_sample, b.memory + b.scratch.delta[a.network.actor_head] + row,
+                            b.memory + b.scratch.log_std + row);
+    lines[LOSS_POLICY * pitch] = loss.loss;
+    lines[LOSS_ENTROPY * pitch] = now.entropy;
+    lines[LOSS_KL * pitch] = loss.kl;
+    lines[LOSS_CLIPPED * pitch] = (float)loss.clipped;
 }
 
 DEVICE_FN void value_row(const CudaPpoArgs &a, const PpoBlock &b, int row, uint32_t place) {
@@ -149,8 +126,9 @@ DEVICE_FN void gather_inputs(const CudaPpoArgs &a, const PpoBlock &b, const uint
     float *input = b.memory + b.scratch.input;
     for (int e = (int)threadIdx.x; e < b.rows * obs; e += (int)blockDim.x) {
         int row = e / obs, k = e % obs;
-        input[k * b.scratch.pitch + row] = policy_normalize(a.obs[(int64_t)places[row] * obs + k],
-                                                            a.step->normalizer.mean[k], a.step->normalizer.scale[k]);
+        input[k * b.scratch.pitch + row] =
+            policy_input(a.obs[(int64_t)places[row] * obs + k], a.step->normalizer.mean[k],
+                         a.step->normalizer.scale[k], a.actor.precision);
     }
 }
 
@@ -167,28 +145,35 @@ DEVICE_FN void add_rows(const CudaPpoArgs &a, const PpoBlock &b, ChunkSums &sums
         const float *line = b.memory + b.scratch.losses + thread * pitch;
         for (int r = 0; r < b.rows; r++)
             sums.loss = sums.loss + (double)line[r];
-    } else if (action >= 0 && action < a.actions && !a.actor.discrete) {
+    } else if (action >= 0 && action < a.actor.continuous) {
         const float *line = b.memory + b.scratch.log_std + action * pitch;
         for (int r = 0; r < b.rows; r++)
             sums.log_std = sums.log_std + line[r];
     }
 }
 
-// One chunk: its gradient is one sum over its samples in their order, from 0.
+// One chunk: its gradient is one sum over its samples in their order, from 0. With recurrent layers, the steps of one
+// env, all at once.
 DEVICE_FN void chunk_gradient(const CudaPpoArgs &a, PpoBlock &b, int32_t shard, int32_t chunk, float *gradient) {
     int thread = (int)threadIdx.x;
-    int32_t minibatch = a.report->minibatch, count = chunk_samples(a, chunk);
-    const uint32_t *places =
-        a.order + ((int64_t)shard * a.minibatches + minibatch) * a.part + (int64_t)chunk * PPO_CHUNK;
+    int32_t minibatch = a.report->minibatch, count = piece_samples(a.part, a.chunk, chunk);
+    const uint32_t *places = a.order + ((int64_t)shard * a.minibatches + minibatch) * a.part + (int64_t)chunk * a.chunk;
     PpoAdvantageScale advantages = a.advantages[minibatch];
     ChunkSums sums = {};
+    if (a.states > 0) { // the first step's places are the numbers of envs
+        b.state = a.first_state + places[0];
+        b.ended = a.ended + places[0];
+    }
     for (int32_t first = 0; first < count; first += b.scratch.rows, places += b.scratch.rows) {
         b.rows = count - first < b.scratch.rows ? count - first : b.scratch.rows;
         gather_inputs(a, b, places);
         ppo_forward(a, b);
-        if (thread < b.rows) {
-            policy_row(a, b, thread, places[thread], advantages);
-            value_row(a, b, thread, places[thread]);
+        for (int i = thread; i < 2 * b.rows; i += (int)blockDim.x) {
+            if (i < b.rows) {
+                policy_row(a, b, i, places[i], advantages);
+            } else {
+                value_row(a, b, i - b.rows, places[i - b.rows]);
+            }
         }
         __syncthreads();
         add_rows(a, b, sums);
@@ -197,7 +182,7 @@ DEVICE_FN void chunk_gradient(const CudaPpoArgs &a, PpoBlock &b, int32_t shard, 
     }
     if (thread < LOSS_LINES) {
         ((double *)&a.chunk_losses[(int64_t)shard * a.chunks + chunk])[thread] = sums.loss;
-    } else if (thread >= 32 && thread - 32 < a.actions && !a.actor.discrete) {
+    } else if (thread >= 32 && thread - 32 < a.actor.continuous) {
         gradient[a.log_std + thread - 32] = sums.log_std;
     }
 }
@@ -206,7 +191,7 @@ static __global__ void __launch_bounds__(CUDA_PPO_LEARN_THREADS, 2)
     ppo_gradient(const __grid_constant__ CudaPpoArgs a, int32_t first, int32_t chunks) {
     __shared__ GemmShared gemm_shared;
     if (a.report->end != CUDA_PPO_GOES_ON) return;
-    PpoBlock b = {a.learn, gemm_shared, ppo_scratch(a, a.learn), 0};
+    PpoBlock b = {a.learn, gemm_shared, ppo_scratch(a, a.learn), 0, NULL, NULL};
     for (int64_t job = blockIdx.x; job < (int64_t)a.shards * chunks; job += gridDim.x) {
         int32_t shard = (int32_t)(job / chunks), chunk = (int32_t)(job % chunks);
         float *gradient = a.partial + ((int64_t)shard * a.round_chunks + chunk) * a.params_count;

@@ -14,6 +14,10 @@ typedef struct PpoBlock {
     GemmShared &gemm;
     float *memory; // [scratch.floats]
     int rows;      // in work
+    // With recurrent layers: the states before the first row's step, a unit's `envs` apart. Rows are envs side by side,
+    // or, where `ended` is not NULL, the steps of one: its flags, `envs` apart.
+    const float *state;
+    const int32_t *ended;
 } PpoBlock;
 
 extern __shared__ float4 ppo_shared_memory[];
@@ -47,9 +51,13 @@ DEVICE_FN float *ppo_input(const PpoBlock &b, const PpoNode &layer) {
 
 // ---- forwards ------------------------------------------------------------------------------------------------------
 
+DEVICE_FN bool ppo_rounds_output(const PolicyShape &actor, const PpoNode &layer) {
+    return actor.precision == POLICY_BF16 && layer.kind == POLICY_HIDDEN;
+}
+
 // 16 lanes are the 16 partial sums of one output of one row.
 DEVICE_FN void ppo_forward_narrow(const PpoBlock &b, const PpoNode &layer, const float *w, const float *x, float *y,
-                                  PolicyActivation activation) {
+                                  const PolicyShape &actor) {
     int lane = (int)threadIdx.x % 32, k = lane % 16, pitch = b.scratch.pitch, sums = layer.out * b.rows;
     for (int first = (int)threadIdx.x / 32 * 2; first < sums; first += (int)blockDim.x / 16) {
         int sum = first + lane / 16, row = sum % b.rows, o = sum / b.rows;
@@ -59,7 +67,42 @@ DEVICE_FN void ppo_forward_narrow(const PpoBlock &b, const PpoNode &layer, const
         float total = fold_lanes16(partial, 0xffffffffu);
         if (k != 0 || sum >= sums) continue;
         total = total + w[layer.in * layer.out + o];
-        y[o * pitch + row] = layer.kind == POLICY_HEAD ? total : policy_activate(total, activation);
+        float finished = policy_finish(total, layer.kind, actor.activation);
+        y[o * pitch + row] = ppo_rounds_output(actor, layer) ? policy_bf16(finished) : finished;
+    }
+}
+
+// Where a network's recurrent states begin in b.state.
+DEVICE_FN const float *ppo_states(const CudaPpoArgs &a, const PpoBlock &b, const PpoNode &layer) {
+    return b.state + (layer.is_critic ? (int64_t)a.actor.recurrent * a.envs : 0);
+}
+
+// One step of each row's states.
+DEVICE_FN void ppo_step_states(const CudaPpoArgs &a, const PpoBlock &b, int32_t at) {
+    const PpoNode &layer = a.network.layer[at];
+    const float *gate = b.memory + b.scratch.output[at - 2], *candidate = b.memory + b.scratch.output[at - 1];
+    const float *before = ppo_states(a, b, layer);
+    float *state = b.memory + b.scratch.output[at];
+    for (int e = (int)threadIdx.x; e < layer.out * b.rows; e += (int)blockDim.x) {
+        int unit = e / b.rows, row = e % b.rows, i = unit * b.scratch.pitch + row;
+        state[i] = policy_state(gate[i], candidate[i], before[(int64_t)unit * a.envs + row]);
+    }
+}
+
+// All steps of one env's states, a unit each thread.
+DEVICE_FN void ppo_run_states(const CudaPpoArgs &a, const PpoBlock &b, int32_t at) {
+    const PpoNode &layer = a.network.layer[at];
+    const float *before = ppo_states(a, b, layer);
+    for (int unit = (int)threadIdx.x; unit < layer.out; unit += (int)blockDim.x) {
+        int first = unit * b.scratch.pitch;
+        const float *gate = b.memory + b.scratch.output[at - 2] + first;
+        const float *candidate = b.memory + b.scratch.output[at - 1] + first;
+        float *state = b.memory + b.scratch.output[at] + first, now = before[(int64_t)unit * a.envs];
+        for (int r = 0; r < b.rows; r++) {
+            now = policy_state(gate[r], candidate[r], now);
+            state[r] = now;
+            if (b.ended[(int64_t)r * a.envs]) now = 0.0f;
+        }
     }
 }
 
@@ -68,10 +111,16 @@ DEVICE_FN void ppo_forward(const CudaPpoArgs &a, const PpoBlock &b) {
     __syncthreads();
     for (int i = 0; i < a.network.layers; i++) {
         const PpoNode &layer = a.network.layer[i];
-        const float *w = a.params + layer.params, *x = ppo_input(b, layer);
+        const float *w = a.weights + layer.params, *x = ppo_input(b, layer);
         float *y = b.memory + b.scratch.output[i];
-        if (layer.out < POLICY_NARROW) {
-            ppo_forward_narrow(b, layer, w, x, y, a.actor.activation);
+        if (layer.kind == POLICY_STATE) {
+            if (b.ended == NULL) {
+                ppo_step_states(a, b, i);
+            } else {
+                ppo_run_states(a, b, i);
+            }
+        } else if (layer.out < POLICY_NARROW) {
+            ppo_forward_narrow(b, layer, w, x, y, a.actor);
         } else {
             Gemm g = {};
             g.rows = layer.out, g.cols = b.rows, g.depth = layer.in;
@@ -79,8 +128,10 @@ DEVICE_FN void ppo_forward(const CudaPpoArgs &a, const PpoBlock &b) {
             g.b = {x, 1, b.scratch.pitch};
             g.c = y, g.c_pitch = b.scratch.pitch, g.is_aligned = true;
             g.bias = w + layer.in * layer.out;
-            g.finish = layer.kind == POLICY_HEAD ? GEMM_AS_IS : GEMM_ACTIVATE;
+            g.finish = GEMM_ACTIVATE;
+            g.kind = layer.kind;
             g.activation = a.actor.activation;
+            g.rounds = ppo_rounds_output(a.actor, layer);
             gemm(g, b.gemm);
         }
         __syncthreads();
@@ -128,22 +179,57 @@ DEVICE_FN void ppo_weight_gradient(const PpoBlock &b, const PpoNode &layer, cons
     }
 }
 
-// The loss by the sums of the layer that `layer` gets its input from. It is complete, and so takes in the derivative of
-// the activation, unless a shared critic's head still has its part to add. Complete, it may take the place of the
-// activations.
+// Whether another layer still has its part to add to the gradient of the input of both: a shared critic's head after
+// the actor's, a gate after its candidate.
+DEVICE_FN bool ppo_is_incomplete(const CudaPpoArgs &a, const PpoNode &layer) {
+    if (layer.kind == POLICY_HEAD) return !layer.adds_delta && a.network.layer[a.network.critic_head].adds_delta;
+    return layer.kind == POLICY_CANDIDATE;
+}
+
+// The loss by the sums of the layer that `layer` gets its input from, or by recurrent states. Complete, it takes in the
+// derivative of the activation, and may take the place of the activations.
 DEVICE_FN void ppo_input_gradient(const CudaPpoArgs &a, const PpoBlock &b, const PpoNode &layer, const float *delta) {
-    bool is_complete =
-        layer.kind != POLICY_HEAD || layer.adds_delta || !a.network.layer[a.network.critic_head].adds_delta;
+    bool is_by_sums = !ppo_is_incomplete(a, layer) && a.network.layer[layer.from].kind != POLICY_STATE;
     Gemm g = {};
     g.rows = layer.in, g.cols = b.rows, g.depth = layer.out;
-    g.a = {a.params + layer.params, layer.out, 1};
+    g.a = {a.weights + layer.params, layer.out, 1};
     g.b = {delta, 1, b.scratch.pitch};
     g.c = b.memory + b.scratch.delta[layer.from], g.c_pitch = b.scratch.pitch, g.is_aligned = true;
     g.adds = layer.adds_delta;
-    g.finish = is_complete ? GEMM_DERIVE : GEMM_AS_IS;
+    g.finish = is_by_sums ? GEMM_DERIVE : GEMM_AS_IS;
     g.y = b.memory + b.scratch.output[layer.from];
     g.activation = a.actor.activation;
+    g.rounds = is_by_sums && a.actor.precision == POLICY_BF16;
     gemm(g, b.gemm);
+}
+
+// Back through the steps of one env, a unit each thread: from the loss by states to the loss by the gate's and the
+// candidate's sums.
+DEVICE_FN void ppo_states_gradient(const CudaPpoArgs &a, const PpoBlock &b, int32_t at) {
+    const PpoNode &layer = a.network.layer[at];
+    const float *before = ppo_states(a, b, layer);
+    bool rounds = a.actor.precision == POLICY_BF16;
+    for (int unit = (int)threadIdx.x; unit < layer.out; unit += (int)blockDim.x) {
+        int first = unit * b.scratch.pitch;
+        const float *state = b.memory + b.scratch.output[at] + first,
+                    *by_state = b.memory + b.scratch.delta[at] + first;
+        // Both give their place to the loss by their sums.
+        float *gate = b.memory + b.scratch.delta[at - 2] + first,
+              *candidate = b.memory + b.scratch.delta[at - 1] + first;
+        float by_next = 0.0f; // what the next step adds
+        int32_t ended = b.ended[(int64_t)(b.rows - 1) * a.envs];
+        for (int r = b.rows - 1; r >= 0; r--) {
+            if (ended) by_next = 0.0f; // the next step's state is another episode's
+            ended = r > 0 ? b.ended[(int64_t)(r - 1) * a.envs] : 0;
+            float z = gate[r], c = candidate[r];
+            float h = r == 0 ? before[(int64_t)unit * a.envs] : ended ? 0.0f : state[r - 1];
+            PpoStateGradient g = ppo_state_gradient(z, c, h, by_state[r] + by_next);
+            float by_gate = ppo_sigmoid_gradient(g.gate, z), by_candidate = ppo_tanh_gradient(g.candidate, c);
+            gate[r] = rounds ? policy_bf16(by_gate) : by_gate;
+            candidate[r] = rounds ? policy_bf16(by_candidate) : by_candidate;
+            by_next = g.before;
+        }
+    }
 }
 
 // From the heads' deltas to the gradient of every weight and bias; all threads.
@@ -153,6 +239,10 @@ DEVICE_FN void ppo_backward(const CudaPpoArgs &a, const PpoBlock &b, float *grad
         int index = a.network.backward[i];
         const PpoNode &layer = a.network.layer[index];
         const float *delta = b.memory + b.scratch.delta[index];
+        if (layer.kind == POLICY_STATE) {
+            ppo_states_gradient(a, b, index);
+            continue;
+        }
         ppo_weight_gradient(b, layer, ppo_input(b, layer), delta, gradient + layer.params, adds);
         __syncthreads();
         if (layer.from >= 0) ppo_input_gradient(a, b, layer, delta);

@@ -9,76 +9,57 @@ static __global__ void BODY(ppo_reset)(const __grid_constant__ CudaPpoArgs a) {
     if (env < a.envs) BODY(begin_episode)(a.batch, env);
 }
 
-// y: the head's outputs, `pitch` apart.
-DEVICE_FN void BODY(ppo_act_discrete)(const CudaPpoArgs &a, const float *y, int pitch, SimWords4 noise, int64_t env,
-                                      int64_t place) {
-    float logits[CHOICES > 0 ? CHOICES : 1] = {}, prob[CHOICES > 0 ? CHOICES : 1] = {};
-    float log_prob[CHOICES > 0 ? CHOICES : 1] = {};
-#pragma unroll
-    for (int k = 0; k < CHOICES; k++)
-        logits[k] = y[k * pitch];
-    (void)ppo_categorical(logits, CHOICES, prob, log_prob);
-    int32_t action = ppo_categorical_draw(prob, CHOICES, sim_uniform_from(noise.x0));
-    float chosen = log_prob[0];
-#pragma unroll
-    for (int k = 1; k < CHOICES; k++)
-        chosen = action == k ? log_prob[k] : chosen;
-    a.action[place] = (uint32_t)action;
-    a.log_prob[place] = chosen;
-    a.batch.view.discrete[env] = action;
-}
-
-DEVICE_FN void BODY(ppo_act_continuous)(const CudaPpoArgs &a, const float *y, int pitch, int64_t env, int32_t step,
-                                        int64_t place) {
+// The row's actions, behind the discrete ones those that are continuous: draws them, and gives them to the simulator.
+DEVICE_FN void BODY(ppo_act)(const CudaPpoArgs &a, PpoActing p, int64_t place) {
+    BODY(ppo_choose)(a, p);
     const float *log_std = a.params + a.log_std;
-    float *actions = a.batch.view.continuous + env / CUDA_LANES * (ACTIONS * CUDA_LANES) + env % CUDA_LANES;
-    PpoLikelihood likelihood = {0.0f, 0.0f};
+    float *actions = a.batch.view.continuous + p.env / CUDA_LANES * (ACTIONS * CUDA_LANES) + p.env % CUDA_LANES;
+    PpoLikelihood likelihood = {p.log_prob, 0.0f};
     SimNormal4 normal = {};
 #pragma unroll
     for (int k = 0; k < ACTIONS; k++) {
-        if (k % 4 == 0) {
-            normal = sim_normal4_from(
-                ppo_noise(a.seed, a.step->step.update, (uint32_t)env, (uint32_t)step, (uint32_t)(k / 4)));
-        }
+        if (k % 4 == 0) normal = sim_normal4_from(ppo_noise_of(a, p, (DISCRETE + 3) / 4 + k / 4));
         float drawn = k % 4 == 0 ? normal.x0 : k % 4 == 1 ? normal.x1 : k % 4 == 2 ? normal.x2 : normal.x3;
-        float mean = y[k * pitch], action = ppo_gaussian_draw(mean, log_std[k], drawn);
+        float mean = p.y[k * p.pitch], action = ppo_gaussian_draw(mean, log_std[k], drawn);
         likelihood = ppo_gaussian_add(likelihood, mean, log_std[k], action);
-        a.action[place * ACTIONS + k] = __float_as_uint(action);
+        p.words[DISCRETE + k] = __float_as_uint(action);
         actions[k * CUDA_LANES] = policy_clamped(action, a.actor.action_low, a.actor.action_high);
     }
     a.log_prob[place] = likelihood.log_prob;
 }
 
-// One row's action and step. Returns whether the episode was cut off, so that its final observation needs a value.
-DEVICE_FN bool BODY(ppo_step)(const CudaPpoArgs &a, const PpoBlock &b, int row, int64_t env, int32_t step) {
+// One row's action and step. Returns PPO_TERMINATED, PPO_TRUNCATED or 0.
+DEVICE_FN int32_t BODY(ppo_step)(const CudaPpoArgs &a, const PpoBlock &b, int row, int64_t env, int32_t step) {
     int64_t place = ppo_place(a, env, step);
-    const float *y = ppo_head(b, a.network.actor_head, row);
+    PpoActing acting = {env, step, ppo_head(b, a.network.actor_head, row), b.scratch.pitch,
+                        a.action + place * (DISCRETE + ACTIONS)};
     a.value[place] = ppo_value(a, b, row);
-    if (CHOICES > 0) {
-        SimWords4 noise = ppo_noise(a.seed, a.step->step.update, (uint32_t)env, (uint32_t)step, 0);
-        BODY(ppo_act_discrete)(a, y, b.scratch.pitch, noise, env, place);
-    } else {
-        BODY(ppo_act_continuous)(a, y, b.scratch.pitch, env, step, place);
-    }
+    BODY(ppo_act)(a, acting, place);
     bool begins = BODY(step_env)(a.batch, env, step);
     int32_t ended = ppo_take_reward(a, env, place);
     if (begins) BODY(begin_episode)(a.batch, env);
-    return ended == PPO_TRUNCATED;
+    return ended;
 }
 
-DEVICE_FN void BODY(ppo_group)(const CudaPpoArgs &a, const PpoBlock &b, int64_t first_env, int32_t begin, int32_t end) {
+DEVICE_FN void BODY(ppo_group)(const CudaPpoArgs &a, PpoBlock &b, int64_t first_env, int32_t begin, int32_t end) {
     int row = (int)threadIdx.x;
     int64_t env = first_env + row;
     if (begin == 0 && row < b.rows) ppo_clear_outcome(a, env);
+    if (begin == 0) ppo_keep_first_states(a, b, first_env);
+    b.state = a.state + first_env;
     for (int32_t step = begin; step < end; step++) {
         ppo_look(a, b, a.batch.view.obs, first_env, a.obs + ppo_place(a, first_env, step) * OBS);
         ppo_forward(a, b);
-        bool is_cut = row < b.rows && BODY(ppo_step)(a, b, row, env, step);
-        if (!__syncthreads_or(is_cut)) continue;
-        ppo_look(a, b, a.batch.view.final_obs, first_env, NULL);
-        ppo_forward(a, b);
-        if (is_cut) a.final_value[ppo_place(a, env, step)] = ppo_value(a, b, row);
-        __syncthreads();
+        ppo_take_states(a, b, first_env);
+        int32_t ended = row < b.rows ? BODY(ppo_step)(a, b, row, env, step) : 0;
+        bool is_cut = ended == PPO_TRUNCATED;
+        if (__syncthreads_or(is_cut)) {
+            ppo_look(a, b, a.batch.view.final_obs, first_env, NULL);
+            ppo_forward(a, b);
+            if (is_cut) a.final_value[ppo_place(a, env, step)] = ppo_value(a, b, row);
+            __syncthreads();
+        }
+        if (ended) ppo_clear_states(a, env);
     }
     if (end < a.steps) return;
     ppo_look(a, b, a.batch.view.obs, first_env, NULL);
@@ -89,7 +70,7 @@ DEVICE_FN void BODY(ppo_group)(const CudaPpoArgs &a, const PpoBlock &b, int64_t 
 static __global__ void __launch_bounds__(CUDA_PPO_ROLLOUT_THREADS, 4)
     BODY(ppo_rollout)(const __grid_constant__ CudaPpoArgs a, int32_t begin, int32_t end) {
     __shared__ GemmShared gemm_shared;
-    PpoBlock b = {a.rollout, gemm_shared, ppo_scratch(a, a.rollout), 0};
+    PpoBlock b = {a.rollout, gemm_shared, ppo_scratch(a, a.rollout), 0, NULL, NULL};
     for (int64_t first = (int64_t)blockIdx.x * a.rollout.rows; first < a.envs;
          first += (int64_t)gridDim.x * a.rollout.rows) {
         b.rows = a.envs - first < a.rollout.rows ? (int)(a.envs - first) : a.rollout.rows;

@@ -5,70 +5,9 @@
 #include <random>
 
 #include "tests/kernels/fresh_seed.h"
-#include "tests/kernels/ppo_bytes.h"
+#include "tests/kernels/ppo_run.h"
 
 namespace {
-
-struct Setting {
-    const char *sim;
-    std::vector<int32_t> hidden;
-    PolicyActivation activation;
-    bool shared;
-    int32_t envs, shards, rollout, minibatches, epochs;
-    bool normalize, clip_value;
-    int time_limit;
-    bool randomised;
-};
-
-KernPpoSpec make_spec(const Setting &s, uint64_t seed) {
-    KernPpoSpec spec = {};
-    spec.sim = test_sim(sim_spec_find(s.sim), s.time_limit, s.randomised);
-    EXPECT_EQ(ppo_shape(&spec.policy, spec.sim.spec, s.hidden.data(), static_cast<int>(s.hidden.size()), 0,
-                        s.activation, s.shared),
-              STATUS_OK)
-        << host_message();
-    spec.seed = seed;
-    spec.envs = s.envs;
-    spec.shards = s.shards;
-    spec.rollout = s.rollout;
-    spec.minibatches = s.minibatches;
-    spec.normalize_obs = spec.normalize_reward = s.normalize;
-    spec.gamma = 0.97f;
-    spec.lambda = 0.9f;
-    return spec;
-}
-
-KernPpoStep make_step(const Setting &s, uint32_t update) {
-    KernPpoStep step = {};
-    step.update = update;
-    step.epochs = s.epochs;
-    step.learning_rate = 0.003f;
-    step.clip = 0.1f;
-    step.entropy_weight = 0.01f;
-    step.value_weight = 0.5f;
-    step.max_grad_norm = s.normalize ? 0.5f : 0.0f;
-    step.clip_value = s.clip_value;
-    step.normalize_advantage = s.normalize;
-    step.beta1 = 0.9f, step.beta2 = 0.999f, step.epsilon = 1e-5f;
-    return step;
-}
-
-class Ppo {
-  public:
-    Ppo(KernBackend *backend, const KernPpoSpec &spec) : ops_(backend->ops) {
-        EXPECT_EQ(ops_->ppo_open(backend, &spec, &ppo_), STATUS_OK) << host_message();
-    }
-    Ppo(const Ppo &) = delete;
-    Ppo &operator=(const Ppo &) = delete;
-    ~Ppo() { ops_->ppo_close(ppo_); }
-    Status write(const PpoState &s) { return ops_->ppo_write(ppo_, &s.state); }
-    Status read(PpoState *s) { return ops_->ppo_read(ppo_, &s->state); }
-    Status update(const KernPpoStep &step, KernPpoReport *report) { return ops_->ppo_update(ppo_, &step, report); }
-
-  private:
-    const KernOps *ops_;
-    KernPpo *ppo_ = nullptr;
-};
 
 void expect_equal(const KernPpoReport &a, const KernPpoReport &b) {
     EXPECT_EQ(a.policy_loss, b.policy_loss);
@@ -84,24 +23,19 @@ void expect_equal(const KernPpoReport &a, const KernPpoReport &b) {
     EXPECT_EQ(a.episode_return, b.episode_return);
 }
 
-void begin(Ppo *ppo, const KernPpoSpec &spec, PpoState *state) {
-    ASSERT_OK(ppo->read(state));
-    ppo_init(&spec.policy, spec.seed, -0.5f, state->params.data());
-    ASSERT_OK(ppo->write(*state));
-}
-
 class CudaPpoTest : public CudaTest {
   protected:
-    void compare(const Setting &s, uint64_t seed, int updates = 2) {
+    void compare(const PpoSetting &s, uint64_t seed, int updates = 2) {
         SCOPED_TRACE(std::string(s.sim) + ", " + std::to_string(s.envs) + " envs, " + std::to_string(s.shards) +
                      " shards, " + std::to_string(s.rollout) + " steps, " + std::to_string(s.minibatches) +
-                     " minibatches, " + std::to_string(s.hidden.size()) + " hidden layers");
+                     " minibatches, " + std::to_string(s.hidden.size()) + " hidden layers, " +
+                     std::to_string(s.recurrent) + " recurrent units");
         KernPpoSpec spec = make_spec(s, seed);
-        Ppo a(cpu, spec), b(cuda, spec);
+        PpoRun a(cpu, spec), b(cuda, spec);
         PpoState x(spec), y(spec);
         if (HasFailure()) return;
-        begin(&a, spec, &x);
-        begin(&b, spec, &y);
+        a.begin(&x);
+        b.begin(&y);
         ASSERT_TRUE(ppo_bytes(spec, x) == ppo_bytes(spec, y)) << "first episodes";
         std::string before = ppo_bytes(spec, x);
         for (int update = 0; update < updates; update++) {
@@ -119,19 +53,58 @@ class CudaPpoTest : public CudaTest {
     }
 };
 
-const Setting SETTINGS[] = {
+const PpoSetting SETTINGS[] = {
     // Envs per shard that are no multiple of the lanes; episodes that end and are cut off.
     {"cartpole", {17, 33}, POLICY_TANH, false, 12, 4, 24, 1, 2, true, true, 11, false},
     {"pendulum", {64}, POLICY_RELU, true, 5, 1, 16, 8, 2, true, false, 9, true},
     {"acrobot", {9}, POLICY_TANH, true, 20, 2, 12, 3, 2, false, true, 7, true},
     {"mountain_car_continuous", {}, POLICY_TANH, false, 16, 16, 6, 2, 3, true, false, 4, false},
     {"mountain_car", {80, 16}, POLICY_RELU, false, 2, 2, 32, 2, 1, false, false, 20, false},
+    // Several actions of both kinds.
+    {"parking", {20}, POLICY_TANH, false, 12, 4, 60, 1, 2, true, true, 25, true},
+    {"parking", {}, POLICY_TANH, true, 6, 2, 9, 3, 2, false, false, 4, false},
+};
+
+// Wide and narrow layers, shared and separate, tanh and relu, recurrent and not.
+const PpoSetting BF16[] = {
+    {"cartpole", {17, 9}, POLICY_TANH, false, 12, 4, 24, 1, 2, true, true, 11, false, 0, POLICY_BF16},
+    {"parking", {20, 33}, POLICY_RELU, true, 6, 2, 9, 3, 2, true, false, 4, false, 0, POLICY_BF16},
+    {"pendulum", {20}, POLICY_TANH, false, 8, 2, 12, 2, 2, true, true, 7, false, 18, POLICY_BF16},
+    {"mountain_car", {}, POLICY_TANH, true, 4, 2, 10, 1, 2, true, true, 6, false, 5, POLICY_BF16},
+};
+
+// Wide and narrow recurrent layers, behind hidden layers and none, shared and separate; episodes that end within the
+// rollout; several sequences in a part, sequences of several tiles and of one step.
+const PpoSetting RECURRENT[] = {
+    {"cartpole", {17, 33}, POLICY_TANH, false, 12, 2, 40, 3, 2, true, true, 13, false, 18},
+    {"pendulum", {64}, POLICY_RELU, true, 10, 1, 20, 2, 2, true, false, 8, true, 5},
+    {"position_only_cartpole", {}, POLICY_TANH, false, 20, 2, 15, 5, 2, false, true, 7, false, 7},
+    {"mountain_car_continuous", {}, POLICY_TANH, true, 4, 4, 70, 1, 2, true, true, 9, false, 70},
+    {"acrobot", {9}, POLICY_RELU, true, 6, 2, 1, 3, 2, false, true, 3, true, 16},
+    {"parking", {9}, POLICY_TANH, true, 10, 1, 20, 2, 2, true, false, 8, true, 18},
+    {"parking", {}, POLICY_TANH, false, 4, 4, 30, 1, 2, false, true, 11, false, 6},
 };
 
 TEST_F(CudaPpoTest, EverySimulatorMatchesTheCpu) {
     uint64_t seed = fresh_seed();
-    for (const Setting &s : SETTINGS) {
+    for (const PpoSetting &s : SETTINGS) {
         compare(s, seed);
+        if (HasFailure()) return;
+    }
+}
+
+TEST_F(CudaPpoTest, RecurrentPoliciesMatchTheCpu) {
+    uint64_t seed = fresh_seed();
+    for (const PpoSetting &s : RECURRENT) {
+        compare(s, seed, 3);
+        if (HasFailure()) return;
+    }
+}
+
+TEST_F(CudaPpoTest, Bf16MatchesTheCpu) {
+    uint64_t seed = fresh_seed();
+    for (const PpoSetting &s : BF16) {
+        compare(s, seed, 3);
         if (HasFailure()) return;
     }
 }
@@ -140,10 +113,8 @@ TEST_F(CudaPpoTest, RandomSettingsMatchTheCpu) {
     std::mt19937_64 random(fresh_seed());
     auto below = [&](int count) { return static_cast<int32_t>(random() % static_cast<uint64_t>(count)); };
     for (int i = 0; i < 12; i++) {
-        Setting s = {};
+        PpoSetting s = {};
         const SimSpec *sim = sim_spec_at(below(sim_spec_count()));
-        while (sim_spec_has_several_actions(sim)) // which the GPU refuses
-            sim = sim_spec_at(below(sim_spec_count()));
         s.sim = sim->name;
         for (int layer = below(4); layer > 0; layer--)
             s.hidden.push_back(1 + below(below(2) ? 70 : 20));
@@ -153,6 +124,10 @@ TEST_F(CudaPpoTest, RandomSettingsMatchTheCpu) {
         s.envs = s.shards * (1 + below(5));
         s.minibatches = 1 + below(3);
         s.rollout = s.minibatches * (1 + below(12));
+        if (below(2)) {
+            s.recurrent = 1 + below(40);
+            s.envs *= s.minibatches;
+        }
         s.epochs = 1 + below(2);
         s.normalize = below(2);
         s.clip_value = below(2);
@@ -170,6 +145,8 @@ TEST_F(CudaPpoTest, SlicesAndRoundsChangeNothing) {
         open_backends(slice_steps);
         compare({"cartpole", {8}, POLICY_TANH, false, 12, 2, 90, 1, 1, true, true, 30, false}, seed);
         if (HasFailure()) return;
+        compare({"cartpole", {8}, POLICY_TANH, false, 12, 2, 10, 1, 1, true, true, 4, false, 6}, seed);
+        if (HasFailure()) return;
     }
 }
 
@@ -184,17 +161,18 @@ TEST_F(CudaPpoTest, WideAndManyLayersMatchTheCpu) {
     compare({"cartpole", {1024}, POLICY_RELU, true, 2, 1, 4, 1, 1, true, true, 30, false}, fresh_seed(), 1);
     std::vector<int32_t> many(8, 180);
     compare({"pendulum", many, POLICY_TANH, false, 2, 2, 2, 1, 1, true, true, 2, false}, fresh_seed(), 1);
+    compare({"pendulum", {40}, POLICY_TANH, false, 2, 1, 300, 1, 1, true, true, 200, false, 70}, fresh_seed(), 1);
 }
 
 TEST_F(CudaPpoTest, GoesOnFromTheOtherDevicesState) {
     uint64_t seed = fresh_seed();
-    for (const Setting &s : {SETTINGS[1], SETTINGS[2]}) {
+    for (const PpoSetting &s : {SETTINGS[1], SETTINGS[2], SETTINGS[5], RECURRENT[0], RECURRENT[1], RECURRENT[5]}) {
         KernPpoSpec spec = make_spec(s, seed);
         PpoState straight(spec), middle(spec), resumed(spec);
         KernPpoReport report;
         for (bool to_cuda : {false, true}) {
-            Ppo one(to_cuda ? cpu : cuda, spec), other(to_cuda ? cuda : cpu, spec);
-            begin(&one, spec, &middle);
+            PpoRun one(to_cuda ? cpu : cuda, spec), other(to_cuda ? cuda : cpu, spec);
+            one.begin(&middle);
             ASSERT_OK(one.update(make_step(s, 0), &report));
             ASSERT_OK(one.read(&middle));
             ASSERT_OK(one.update(make_step(s, 1), &report));
@@ -208,14 +186,14 @@ TEST_F(CudaPpoTest, GoesOnFromTheOtherDevicesState) {
 }
 
 TEST_F(CudaPpoTest, StopsAtTheTargetKl) {
-    Setting s = SETTINGS[0];
+    PpoSetting s = SETTINGS[0];
     s.epochs = 8;
     s.minibatches = 2;
     KernPpoSpec spec = make_spec(s, fresh_seed());
-    Ppo a(cpu, spec), b(cuda, spec);
+    PpoRun a(cpu, spec), b(cuda, spec);
     PpoState x(spec), y(spec);
-    begin(&a, spec, &x);
-    begin(&b, spec, &y);
+    a.begin(&x);
+    b.begin(&y);
     KernPpoStep step = make_step(s, 0);
     step.target_kl = 1e-5f;
     for (step.update = 0; step.update < 2; step.update++) {
@@ -232,7 +210,7 @@ TEST_F(CudaPpoTest, StopsAtTheTargetKl) {
 
 // What both backends say of a state and a step that end in NaN or infinity.
 std::string failure(KernBackend *backend, const KernPpoSpec &spec, const PpoState &state, const KernPpoStep &step) {
-    Ppo ppo(backend, spec);
+    PpoRun ppo(backend, spec);
     KernPpoReport report;
     EXPECT_EQ(ppo.write(state), STATUS_OK) << host_message();
     EXPECT_EQ(ppo.update(step, &report), STATUS_NUMERIC);
@@ -240,12 +218,12 @@ std::string failure(KernBackend *backend, const KernPpoSpec &spec, const PpoStat
 }
 
 TEST_F(CudaPpoTest, NamesWhatIsNotFinite) {
-    Setting s = SETTINGS[1];
+    PpoSetting s = SETTINGS[1];
     KernPpoSpec spec = make_spec(s, fresh_seed());
     PpoState state(spec);
     {
-        Ppo ppo(cpu, spec);
-        begin(&ppo, spec, &state);
+        PpoRun ppo(cpu, spec);
+        ppo.begin(&state);
     }
     KernPpoStep step = make_step(s, 7);
     step.value_weight = 3e38f; // the critic's gradient overflows, and so does what comes before it
@@ -277,12 +255,15 @@ TEST_F(CudaPpoTest, NamesWhatIsNotFinite) {
 }
 
 TEST_F(CudaPpoTest, RefusesWhatTheCpuRefuses) {
-    for (int which = 0; which < 4; which++) {
-        Setting s = SETTINGS[0];
+    for (int which = 0; which < 6; which++) {
+        PpoSetting s = SETTINGS[0];
         if (which == 0) s.shards = 3;
         if (which == 1) s.envs = 13;
         if (which == 2) s.minibatches = 7;
         if (which == 3) s.rollout = 0;
+        if (which >= 4) s.recurrent = 4; // three envs in a shard
+        if (which == 4) s.minibatches = 2;
+        if (which == 5) s.rollout = PPO_SEQUENCE_MAX + 1;
         KernPpoSpec spec = make_spec(s, 1);
         KernPpo *ppo = nullptr;
         ASSERT_EQ(cpu->ops->ppo_open(cpu, &spec, &ppo), STATUS_USAGE) << which;

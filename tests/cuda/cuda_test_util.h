@@ -12,6 +12,7 @@
 #include "host/pool.h"
 #include "kernels/kern.h"
 #include "sim/sim_rng.h"
+#include "tests/kernels/test_sim.h"
 
 #define ASSERT_OK(expr) ASSERT_EQ(expr, STATUS_OK) << host_message()
 
@@ -57,20 +58,6 @@ class CudaTest : public ::testing::Test {
 // Uniform random numbers in [0, 1) that depend on (stream, index) only.
 inline float test_uniform(uint32_t stream, uint32_t index) {
     return sim_uniform_from(sim_philox(index, stream, 0, 0, 1234, 5678).x0);
-}
-
-// The simulator with its parameters set; randomised: all of them by up to a tenth either way.
-inline KernSim test_sim(const SimSpec *spec, int time_limit, bool randomised) {
-    KernSim sim;
-    kern_sim_default(&sim, spec);
-    sim.time_limit = time_limit;
-    sim.any_random = randomised;
-    for (int k = 0; k < spec->param_count; k++) {
-        sim.random[k] = randomised && k % 3 != 2; // some stay as set
-        sim.low[k] = 0.9f * sim.value[k];
-        sim.high[k] = 1.1f * sim.value[k];
-    }
-    return sim;
 }
 
 #endif

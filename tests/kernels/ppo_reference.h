@@ -11,7 +11,7 @@
 
 #include "kernels/ppo_math.h"
 #include "kernels/ppo_random.h"
-#include "tests/kernels/ppo_bytes.h"
+#include "tests/kernels/ppo_run.h"
 
 struct RefPpoEnv {
     std::vector<uint32_t> state;

@@ -2,111 +2,41 @@
 // and whether they learn.
 #include "ppo_reference.h"
 
-#include <memory>
-
 namespace {
 
-struct Setting {
-    const char *sim;
-    std::vector<int32_t> hidden;
-    PolicyActivation activation;
-    bool shared;
-    int32_t envs, shards, rollout, minibatches, epochs;
-    bool normalize, clip_value;
-    int time_limit;        // 0: the simulator's own
-    const char *randomize; // NULL: none
-    int32_t recurrent = 0;
-    PolicyPrecision precision = POLICY_FLOAT32;
-};
-
-KernPpoSpec make_spec(const Setting &s, uint64_t seed) {
-    KernPpoSpec spec = {};
-    kern_sim_default(&spec.sim, sim_spec_find(s.sim));
-    if (s.time_limit > 0) spec.sim.time_limit = s.time_limit;
-    if (s.randomize != nullptr) {
-        EXPECT_STATUS(kern_sim_randomize(&spec.sim, s.randomize));
-    }
-    EXPECT_STATUS(ppo_shape(&spec.policy, spec.sim.spec, s.hidden.data(), static_cast<int>(s.hidden.size()),
-                            s.recurrent, s.activation, s.shared));
-    spec.policy.actor.precision = s.precision;
-    spec.seed = seed;
-    spec.envs = s.envs;
-    spec.shards = s.shards;
-    spec.rollout = s.rollout;
-    spec.minibatches = s.minibatches;
-    spec.normalize_obs = spec.normalize_reward = s.normalize;
-    spec.gamma = 0.97f;
-    spec.lambda = 0.9f;
-    return spec;
-}
-
-KernPpoStep make_step(const Setting &s, uint32_t update) {
-    KernPpoStep step = {};
-    step.update = update;
-    step.epochs = s.epochs;
-    step.learning_rate = 0.003f;
-    step.clip = 0.1f;
-    step.entropy_weight = 0.01f;
-    step.value_weight = 0.5f;
-    step.max_grad_norm = 0.5f;
-    step.clip_value = s.clip_value;
-    step.normalize_advantage = s.normalize;
-    step.beta1 = 0.9f, step.beta2 = 0.999f, step.epsilon = 1e-5f;
-    return step;
-}
-
-class Ppo {
+// A run on the CPU.
+class Ppo : private CpuKernels, public PpoRun {
   public:
-    Ppo(const CpuWay &way, const KernPpoSpec &spec) : kernels_(way) {
-        EXPECT_EQ(kernels_.status(), STATUS_OK) << host_message();
-        EXPECT_STATUS(kernels_->ppo_open(kernels_.backend(), &spec, &ppo_));
-    }
-    Ppo(const Ppo &) = delete;
-    Ppo &operator=(const Ppo &) = delete;
-    ~Ppo() { kernels_->ppo_close(ppo_); }
-    Status write(const PpoState &s) { return kernels_->ppo_write(ppo_, &s.state); }
-    Status read(PpoState *s) { return kernels_->ppo_read(ppo_, &s->state); }
-    Status update(const KernPpoStep &step, KernPpoReport *report) { return kernels_->ppo_update(ppo_, &step, report); }
-
-  private:
-    CpuKernels kernels_;
-    KernPpo *ppo_ = nullptr;
+    Ppo(const CpuWay &way, const KernPpoSpec &spec) : CpuKernels(way), PpoRun(backend(), spec) {}
 };
 
-// Initial parameters, the envs as they were opened.
-void begin(Ppo *ppo, const KernPpoSpec &spec, PpoState *state) {
-    ASSERT_STATUS(ppo->read(state));
-    ppo_init(&spec.policy, spec.seed, -0.5f, state->params.data());
-    ASSERT_STATUS(ppo->write(*state));
-}
-
-std::vector<Setting> settings() {
+std::vector<PpoSetting> settings() {
     return {
         // Envs per shard that are no multiple of the lanes; episodes that end and are cut off; two chunks in a part.
-        {"cartpole", {17, 33}, POLICY_TANH, false, 12, 4, 100, 1, 2, true, true, 25, nullptr},
-        {"pendulum", {64}, POLICY_RELU, true, 5, 1, 40, 8, 2, true, false, 16, "mass_kg=0.8:1.2"},
-        {"acrobot", {9}, POLICY_TANH, true, 20, 2, 12, 3, 2, false, true, 7, nullptr},
-        {"mountain_car_continuous", {}, POLICY_TANH, false, 16, 16, 6, 2, 3, true, false, 4, nullptr},
-        {"mountain_car", {80, 16}, POLICY_RELU, false, 2, 2, 32, 2, 1, false, false, 0, nullptr},
+        {"cartpole", {17, 33}, POLICY_TANH, false, 12, 4, 100, 1, 2, true, true, 25, false},
+        {"pendulum", {64}, POLICY_RELU, true, 5, 1, 40, 8, 2, true, false, 16, true},
+        {"acrobot", {9}, POLICY_TANH, true, 20, 2, 12, 3, 2, false, true, 7, false},
+        {"mountain_car_continuous", {}, POLICY_TANH, false, 16, 16, 6, 2, 3, true, false, 4, false},
+        {"mountain_car", {80, 16}, POLICY_RELU, false, 2, 2, 32, 2, 1, false, false, 0, false},
         // Recurrent: wide and narrow, behind hidden layers and none, shared and separate; sequences longer and shorter
         // than the rows that go through the layers together, with episodes that end within them.
-        {"cartpole", {17}, POLICY_TANH, false, 12, 2, 100, 3, 2, true, true, 25, nullptr, 18},
-        {"pendulum", {64}, POLICY_RELU, true, 10, 1, 20, 2, 2, true, false, 16, "mass_kg=0.8:1.2", 5},
-        {"position_only_cartpole", {}, POLICY_TANH, false, 20, 2, 30, 5, 2, false, true, 7, nullptr, 7},
-        {"mountain_car_continuous", {}, POLICY_TANH, true, 4, 4, 60, 1, 2, true, true, 9, nullptr, 70},
+        {"cartpole", {17}, POLICY_TANH, false, 12, 2, 100, 3, 2, true, true, 25, false, 18},
+        {"pendulum", {64}, POLICY_RELU, true, 10, 1, 20, 2, 2, true, false, 16, true, 5},
+        {"position_only_cartpole", {}, POLICY_TANH, false, 20, 2, 30, 5, 2, false, true, 7, false, 7},
+        {"mountain_car_continuous", {}, POLICY_TANH, true, 4, 4, 60, 1, 2, true, true, 9, false, 70},
         // Several actions of both kinds.
-        {"parking", {20}, POLICY_TANH, false, 12, 4, 100, 2, 2, true, true, 25, nullptr},
-        {"parking", {9}, POLICY_TANH, true, 10, 1, 20, 2, 2, true, false, 16, "thrust_mps2=1:3", 18},
+        {"parking", {20}, POLICY_TANH, false, 12, 4, 100, 2, 2, true, true, 25, false},
+        {"parking", {9}, POLICY_TANH, true, 10, 1, 20, 2, 2, true, false, 16, true, 18},
         // Rounded to bfloat16: wide and narrow layers, shared and separate, recurrent and not.
-        {"cartpole", {17, 33}, POLICY_TANH, false, 12, 4, 100, 1, 2, true, true, 25, nullptr, 0, POLICY_BF16},
-        {"acrobot", {9}, POLICY_RELU, true, 20, 2, 12, 3, 2, false, true, 7, nullptr, 0, POLICY_BF16},
-        {"pendulum", {20}, POLICY_TANH, false, 10, 1, 20, 2, 2, true, false, 16, nullptr, 18, POLICY_BF16},
+        {"cartpole", {17, 33}, POLICY_TANH, false, 12, 4, 100, 1, 2, true, true, 25, false, 0, POLICY_BF16},
+        {"acrobot", {9}, POLICY_RELU, true, 20, 2, 12, 3, 2, false, true, 7, false, 0, POLICY_BF16},
+        {"pendulum", {20}, POLICY_TANH, false, 10, 1, 20, 2, 2, true, false, 16, false, 18, POLICY_BF16},
     };
 }
 
 TEST(PpoUpdate, IsThePlainReferenceBitForBit) {
     uint64_t seed = fresh_seed();
-    for (const Setting &s : settings()) {
+    for (const PpoSetting &s : settings()) {
         KernPpoSpec spec = make_spec(s, seed);
         RefPpo reference(spec);
         reference.params.resize(index_of(spec.policy.params));
@@ -125,7 +55,7 @@ TEST(PpoUpdate, IsThePlainReferenceBitForBit) {
             SCOPED_TRACE(std::string(s.sim) + ", " + way.text());
             Ppo ppo(way, spec);
             PpoState state(spec);
-            begin(&ppo, spec, &state);
+            ppo.begin(&state);
             for (uint32_t update = 0; update < 2; update++) {
                 KernPpoReport report;
                 ASSERT_STATUS(ppo.update(make_step(s, update), &report));
@@ -142,12 +72,12 @@ TEST(PpoUpdate, IsThePlainReferenceBitForBit) {
 
 TEST(PpoUpdate, GoesOnFromAStateThatWasRead) {
     uint64_t seed = fresh_seed();
-    for (const Setting &s : settings()) {
+    for (const PpoSetting &s : settings()) {
         KernPpoSpec spec = make_spec(s, seed);
         PpoState middle(spec), straight(spec), resumed(spec);
         KernPpoReport report;
         Ppo one(CpuWay{1, "auto", 0}, spec), other(CpuWay{2, "auto", 1}, spec);
-        begin(&one, spec, &middle);
+        one.begin(&middle);
         ASSERT_STATUS(one.update(make_step(s, 0), &report));
         ASSERT_STATUS(one.read(&middle));
         ASSERT_STATUS(one.update(make_step(s, 1), &report));
@@ -160,12 +90,12 @@ TEST(PpoUpdate, GoesOnFromAStateThatWasRead) {
 }
 
 TEST(PpoUpdate, LearnsCartPole) {
-    Setting s = {"cartpole", {64, 64}, POLICY_TANH, false, 8, 8, 32, 1, 20, false, false, 0, nullptr};
+    PpoSetting s = {"cartpole", {64, 64}, POLICY_TANH, false, 8, 8, 32, 1, 20, false, false, 0, false};
     KernPpoSpec spec = make_spec(s, 1);
     spec.gamma = 0.98f, spec.lambda = 0.8f;
     Ppo ppo(CpuWay{2, "auto", 0}, spec);
     PpoState state(spec);
-    begin(&ppo, spec, &state);
+    ppo.begin(&state);
     const uint32_t updates = is_sanitized ? 100 : 390; // of 256 steps
     double last = 0, episodes = 0;
     for (uint32_t update = 0; update < updates; update++) {
@@ -174,6 +104,7 @@ TEST(PpoUpdate, LearnsCartPole) {
         step.learning_rate = 0.001f * left;
         step.clip = 0.2f * left;
         step.entropy_weight = 0.0f;
+        step.max_grad_norm = 0.5f;
         step.normalize_advantage = true;
         KernPpoReport report;
         ASSERT_STATUS(ppo.update(step, &report));
@@ -190,11 +121,11 @@ TEST(PpoUpdate, LearnsCartPole) {
 
 // Gear, brake and throttle at once; a car that stays where it is pays 12 an episode on average.
 TEST(PpoUpdate, LearnsSeveralActionsAtOnce) {
-    Setting s = {"parking", {32}, POLICY_TANH, false, 16, 16, 64, 4, 10, true, true, 0, nullptr};
+    PpoSetting s = {"parking", {32}, POLICY_TANH, false, 16, 16, 64, 4, 10, true, true, 0, false};
     KernPpoSpec spec = make_spec(s, 1);
     Ppo ppo(CpuWay{2, "auto", 0}, spec);
     PpoState state(spec);
-    begin(&ppo, spec, &state);
+    ppo.begin(&state);
     const uint32_t updates = is_sanitized ? 30 : 150; // of 1,024 steps
     double first = 0, last = 0;
     for (uint32_t update = 0; update < updates; update++) {
@@ -213,12 +144,12 @@ TEST(PpoUpdate, LearnsSeveralActionsAtOnce) {
 }
 
 TEST(PpoUpdate, StopsAtTheTargetKl) {
-    Setting s = settings()[0];
+    PpoSetting s = settings()[0];
     s.epochs = 30;
     KernPpoSpec spec = make_spec(s, fresh_seed());
     Ppo ppo(CpuWay{1, "auto", 0}, spec);
     PpoState state(spec);
-    begin(&ppo, spec, &state);
+    ppo.begin(&state);
     KernPpoStep step = make_step(s, 0);
     step.target_kl = 1e-4f;
     KernPpoReport report;
@@ -230,13 +161,13 @@ TEST(PpoUpdate, StopsAtTheTargetKl) {
 }
 
 TEST(PpoUpdate, NamesWhatIsNotFinite) {
-    Setting s = settings()[1];
+    PpoSetting s = settings()[1];
     KernPpoSpec spec = make_spec(s, fresh_seed());
     PpoState state(spec);
     KernPpoReport report;
     {
         Ppo ppo(CpuWay{2, "auto", 0}, spec);
-        begin(&ppo, spec, &state);
+        ppo.begin(&state);
         KernPpoStep step = make_step(s, 7);
         step.value_weight = 3e38f; // the critic's gradient overflows, and so does what comes before it
         EXPECT_EQ(ppo.update(step, &report), STATUS_NUMERIC);
@@ -246,7 +177,7 @@ TEST(PpoUpdate, NamesWhatIsNotFinite) {
             << message;
     }
     Ppo ppo(CpuWay{2, "auto", 0}, spec);
-    begin(&ppo, spec, &state);
+    ppo.begin(&state);
     float bad = std::nanf("");
     std::memcpy(&state.envs[index_of(3 * ppo_env_words(&spec))], &bad, 4); // env 3's first field
     ASSERT_STATUS(ppo.write(state));
@@ -257,7 +188,7 @@ TEST(PpoUpdate, NamesWhatIsNotFinite) {
 TEST(PpoUpdate, RefusesCountsThatDoNotDivide) {
     CpuKernels kernels(CpuWay{1, "auto", 0});
     for (int which = 0; which < 6; which++) {
-        Setting s = settings()[0];
+        PpoSetting s = settings()[0];
         if (which == 0) s.shards = 3;
         if (which == 1) s.envs = 13;
         if (which == 2) s.minibatches = 7;
@@ -274,7 +205,7 @@ TEST(PpoUpdate, RefusesCountsThatDoNotDivide) {
 // The frozen actor: es_evaluate() with the actor's shape acts by the means.
 TEST(PpoActor, IsEvaluatedByItsMeans) {
     uint64_t seed = fresh_seed();
-    for (const Setting &s : settings()) {
+    for (const PpoSetting &s : settings()) {
         KernPpoSpec spec = make_spec(s, seed);
         KernEsSpec es_spec = {spec.sim, spec.policy.actor, seed, 2, 3, true};
         std::vector<float> params(index_of(spec.policy.params)), zeros(params.size());
@@ -302,13 +233,13 @@ TEST(PpoActor, IsEvaluatedByItsMeans) {
 }
 
 TEST(PpoKernels, LeaveTheVectorRegistersClean) {
-    Setting s = settings()[0];
+    PpoSetting s = settings()[0];
     for (const char *isa : {"v3", "v4"}) {
         if (!has_isa(isa) || upper_halves_in_use() < 0) continue;
         KernPpoSpec spec = make_spec(s, 1);
         Ppo ppo(CpuWay{1, isa, 0}, spec);
         PpoState state(spec);
-        begin(&ppo, spec, &state);
+        ppo.begin(&state);
         KernPpoReport report;
         ASSERT_STATUS(ppo.update(make_step(s, 0), &report));
         EXPECT_EQ(upper_halves_in_use(), 0) << isa;

@@ -30,10 +30,6 @@ class HashTest(GoldenHashes, PporunTest):
     GOLDEN = Path(__file__).with_name("golden_hashes.txt")
     CASES = CASES
 
-    @staticmethod
-    def runs_on_gpu(env, case):
-        return env != "parking" and not case.startswith("recurrent")
-
 
 class Hash(HashTest):
     def test_golden(self):
@@ -77,20 +73,18 @@ class Hash(HashTest):
 
 class Cuda(CudaHashes, HashTest):
     def test_golden(self):
-        quick = [("cartpole", "annealed"), ("pendulum", "shared"), ("acrobot", "linear")]
+        quick = [("cartpole", "annealed"), ("pendulum", "shared"), ("acrobot", "linear"), ("parking", "plain"),
+                 ("position_only_cartpole", "recurrent"), ("parking", "recurrent, shared")]  # fmt: skip
         # Tests of the policy change nothing, and take most of the time of a small run.
         self.check_golden_on_gpu("--test-every=1000", "--test-episodes=1", quick=lambda env, name: (env, name) in quick)
 
-    def test_recurrent_policies_are_refused(self):
-        self.refused(2, ["recurrent policies are not on GPUs yet", "--device cpu"],
-                     *fixed("cartpole", device="cuda", recurrent=4, shards=None))  # fmt: skip
-
     def test_resumed_on_the_other_device(self):
         for first, second in [("cpu", "cuda"), ("cuda", "cpu")]:
-            folder, tests = self.path(), {"test_every": 1000, "test_episodes": 1}
-            self.good(*fixed("pendulum", device=first, updates=2, **tests), "--out", folder)
+            folder = self.path()
+            settings = {"recurrent": 5, "minibatches": 2, "test_every": 1000, "test_episodes": 1}
+            self.good(*fixed("parking", device=first, updates=2, **settings), "--out", folder)
             resumed = self.good("--resume", folder, f"--device={second}", f"--steps={4 * UPDATE_STEPS}")
-            self.assertEqual(self.hash(*fixed("pendulum", updates=4, **tests)), resumed["params_hash"])
+            self.assertEqual(self.hash(*fixed("parking", updates=4, **settings)), resumed["params_hash"])
 
 
 if __name__ == "__main__":

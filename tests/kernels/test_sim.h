@@ -1,0 +1,21 @@
+// A simulator as tests of backends take it.
+#ifndef SHOAL_TESTS_KERNELS_TEST_SIM_H
+#define SHOAL_TESTS_KERNELS_TEST_SIM_H
+
+#include "kernels/kern.h"
+
+// The simulator with its time limit set; randomised: most of its parameters drawn, by up to a tenth either way.
+inline KernSim test_sim(const SimSpec *spec, int time_limit, bool randomised) {
+    KernSim sim;
+    kern_sim_default(&sim, spec);
+    sim.time_limit = time_limit;
+    sim.any_random = randomised;
+    for (int k = 0; k < spec->param_count; k++) {
+        sim.random[k] = randomised && k % 3 != 2; // some stay as set
+        sim.low[k] = 0.9f * sim.value[k];
+        sim.high[k] = 1.1f * sim.value[k];
+    }
+    return sim;
+}
+
+#endif
