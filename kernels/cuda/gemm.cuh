@@ -95,9 +95,9 @@ DEVICE_FN void gemm_multiply(const float *a, const float *b, int b_pitch, int de
 
 DEVICE_FN float gemm_finish(const Gemm &g, float sum, float y) {
     if (g.finish == GEMM_AS_IS) return sum;
-    float finished = g.finish == GEMM_ACTIVATE         ? policy_finish(sum, g.kind, g.activation)
+    float finished = g.finish == GEMM_ACTIVATE     ? policy_finish(sum, g.kind, g.activation)
                      : g.activation == POLICY_TANH ? ppo_tanh_gradient(sum, y)
-                                                       : ppo_relu_gradient(sum, y);
+                                                   : ppo_relu_gradient(sum, y);
     return g.rounds ? policy_bf16(finished) : finished;
 }
 

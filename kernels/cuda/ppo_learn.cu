@@ -127,8 +127,8 @@ DEVICE_FN void gather_inputs(const CudaPpoArgs &a, const PpoBlock &b, const uint
     for (int e = (int)threadIdx.x; e < b.rows * obs; e += (int)blockDim.x) {
         int row = e / obs, k = e % obs;
         input[k * b.scratch.pitch + row] =
-            policy_input(a.obs[(int64_t)places[row] * obs + k], a.step->normalizer.mean[k],
-                         a.step->normalizer.scale[k], a.actor.precision);
+            policy_input(a.obs[(int64_t)places[row] * obs + k], a.step->normalizer.mean[k], a.step->normalizer.scale[k],
+                         a.actor.precision);
     }
 }
 

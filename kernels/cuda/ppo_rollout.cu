@@ -15,7 +15,8 @@ DEVICE_FN void ppo_look(const CudaPpoArgs &a, const PpoBlock &b, const float *fr
         int64_t env = first_env + row;
         float x = from[(env / CUDA_LANES * obs + k) * CUDA_LANES + env % CUDA_LANES];
         if (keep != NULL) keep[e] = x;
-        input[k * b.scratch.pitch + row] = policy_input(x, a.step->normalizer.mean[k], a.step->normalizer.scale[k], a.actor.precision);
+        input[k * b.scratch.pitch + row] =
+            policy_input(x, a.step->normalizer.mean[k], a.step->normalizer.scale[k], a.actor.precision);
     }
 }
 
