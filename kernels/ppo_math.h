@@ -25,14 +25,15 @@ typedef struct PpoLikelihood {
     real log_prob, entropy;
 } PpoLikelihood;
 
-// Categorical. Fills in each action's probability and its logarithm, [count]; returns the entropy.
-SIM_FN real ppo_categorical(const real *logits, int count, real *prob, real *log_prob) {
+// Categorical, from logits that are `stride` apart. Fills in each action's probability and its logarithm, [count];
+// returns the entropy.
+SIM_FN real ppo_categorical(const real *logits, int stride, int count, real *prob, real *log_prob) {
     real largest = logits[0];
     for (int k = 1; k < count; k++)
-        largest = logits[k] > largest ? logits[k] : largest;
+        largest = logits[k * stride] > largest ? logits[k * stride] : largest;
     real sum = R(0.0);
     for (int k = 0; k < count; k++) {
-        log_prob[k] = logits[k] - largest;
+        log_prob[k] = logits[k * stride] - largest;
         prob[k] = sim_exp(log_prob[k]);
         sum = sum + prob[k];
     }
@@ -99,9 +100,7 @@ SIM_FN PpoLikelihood ppo_likelihood(const PolicyShape *actor, const real *y, int
     real *prob = choices.prob, *log_prob = choices.log_prob;
     for (int k = 0; k < actor->discrete; k++) {
         int count = actor->choices[k];
-        for (int i = 0; i < count; i++)
-            prob[i] = y[i * stride]; // a logit, which becomes a probability
-        choices.entropy[k] = ppo_categorical(prob, count, prob, log_prob);
+        choices.entropy[k] = ppo_categorical(y, stride, count, prob, log_prob);
         now.entropy = now.entropy + choices.entropy[k];
         now.log_prob = now.log_prob + log_prob[(int32_t)words[k]];
         prob += count, log_prob += count, y += count * stride;

@@ -117,7 +117,7 @@ static void act_discrete(const Rollout *w, float *log_prob) {
         if (k % 4 == 0) draw_uniforms(w, (uint32_t)(k / 4), &noise);
         for (int r = 0; r < w->rows; r++) {
             float prob[POLICY_OUTPUTS_MAX], log_probs[POLICY_OUTPUTS_MAX] = {0.0f};
-            (void)ppo_categorical(logits + r * 16, choices, prob, log_probs);
+            (void)ppo_categorical(logits + r * 16, 1, choices, prob, log_probs);
             int32_t action = ppo_categorical_draw(prob, choices, noise.of[k % 4][r]);
             ppo->samples.action[sample_at(w, r, w->step) * ppo->net.actions + k] = (uint32_t)action;
             log_prob[r] = log_prob[r] + log_probs[action];

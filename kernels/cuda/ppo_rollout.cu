@@ -87,10 +87,7 @@ DEVICE_FN SimWords4 ppo_noise_of(const CudaPpoArgs &a, const PpoActing &p, int b
 // Draws the next discrete action. choices: a constant where this is inlined, as p.chosen is.
 DEVICE_FN void ppo_choose(const CudaPpoArgs &a, PpoActing &p, const int choices) {
     float prob[POLICY_OUTPUTS_MAX] = {}, log_prob[POLICY_OUTPUTS_MAX] = {};
-#pragma unroll
-    for (int i = 0; i < choices; i++)
-        prob[i] = p.y[i * p.pitch];
-    (void)ppo_categorical(prob, choices, prob, log_prob);
+    (void)ppo_categorical(p.y, p.pitch, choices, prob, log_prob);
     int k = p.chosen % 4;
     if (k == 0) p.noise = ppo_noise_of(a, p, p.chosen / 4);
     uint32_t word = k == 0 ? p.noise.x0 : k == 1 ? p.noise.x1 : k == 2 ? p.noise.x2 : p.noise.x3;

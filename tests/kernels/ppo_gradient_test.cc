@@ -213,7 +213,7 @@ Heads heads(const Problem &p, size_t s, const Doubles &y, double value, const do
         first.push_back(from);
         if (k == p.discrete()) break;
         entropy.push_back(
-            ppo_categorical(y.data() + from, p.shape.actor.choices[k], prob.data() + from, log_prob.data() + from));
+            ppo_categorical(y.data() + from, 1, p.shape.actor.choices[k], prob.data() + from, log_prob.data() + from));
         now.entropy += entropy.back();
         now.log_prob += log_prob[from + words[k]];
     }
@@ -319,7 +319,7 @@ Problem make_problem(const Case &c, std::mt19937_64 *random, size_t count) {
         size_t from = 0;
         for (int choices : c.choices) {
             Doubles prob(at(choices)), log_prob(at(choices));
-            ppo_categorical(y.data() + from, choices, prob.data(), log_prob.data());
+            ppo_categorical(y.data() + from, 1, choices, prob.data(), log_prob.data());
             p.action.push_back(static_cast<uint32_t>((*random)() % at(choices)));
             likelihood.log_prob += log_prob[p.action.back()];
             from += at(choices);

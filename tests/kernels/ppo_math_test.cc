@@ -182,7 +182,7 @@ TEST(PpoActions, AreDrawnAsTheirProbabilitiesSay) {
     uint64_t seed = fresh_seed();
     const float logits[3] = {0.3f, -1.0f, 1.2f};
     float prob[3], log_prob[3];
-    float entropy = ppo_categorical(logits, 3, prob, log_prob);
+    float entropy = ppo_categorical(logits, 1, 3, prob, log_prob);
     double counts[3] = {0}, n = 100000, sum = 0, expected_entropy = 0;
     for (int k = 0; k < 3; k++)
         sum += std::exp(static_cast<double>(logits[k]));

@@ -186,7 +186,7 @@ class RefPpo {
         for (int32_t k = 0; k < actor.discrete; logits += actor.choices[k++]) {
             SimWords4 w = noise(env, update, t, k / 4);
             uint32_t words[4] = {w.x0, w.x1, w.x2, w.x3};
-            ppo_categorical(logits, actor.choices[k], prob, log_prob);
+            ppo_categorical(logits, 1, actor.choices[k], prob, log_prob);
             s.discrete.push_back(ppo_categorical_draw(prob, actor.choices[k], sim_uniform_from(words[k % 4])));
             s.log_prob = s.log_prob + log_prob[s.discrete.back()];
         }
@@ -420,7 +420,7 @@ class RefPpo {
         PpoLikelihood now = {0, 0};
         const float *y = actor->y.data();
         for (size_t k = 0; k < s.discrete.size(); y += shape.choices[k++]) {
-            now.entropy = now.entropy + ppo_categorical(y, shape.choices[k], prob, log_prob);
+            now.entropy = now.entropy + ppo_categorical(y, 1, shape.choices[k], prob, log_prob);
             now.log_prob = now.log_prob + log_prob[s.discrete[k]];
         }
         for (size_t k = 0; k < s.continuous.size(); k++)
@@ -429,7 +429,7 @@ class RefPpo {
         float by_log_prob = loss.gradient * per_sample, by_entropy = -step.entropy_weight * per_sample;
         y = actor->y.data();
         for (size_t k = 0; k < s.discrete.size(); y += shape.choices[k++]) {
-            float entropy = ppo_categorical(y, shape.choices[k], prob, log_prob);
+            float entropy = ppo_categorical(y, 1, shape.choices[k], prob, log_prob);
             for (int32_t i = 0; i < shape.choices[k]; i++)
                 actor->delta.push_back(
                     ppo_categorical_gradient(prob, log_prob, entropy, s.discrete[k], i, by_log_prob, by_entropy));
