@@ -6,8 +6,8 @@
 #include "host/signals.h"
 #include "kernels/cuda/cuda_host.h"
 
-// SHOAL_CUDA_SLICE_STEPS=n forces the steps of each slice of an evaluation: for tests, which show that the cut changes
-// nothing.
+// SHOAL_CUDA_SLICE_STEPS=n forces the steps of each slice of an evaluation or a rollout: for tests, which show that the
+// cut changes nothing.
 static int slice_steps(void) {
     const char *text = getenv("SHOAL_CUDA_SLICE_STEPS");
     long steps = text != NULL ? strtol(text, NULL, 10) : 0;
@@ -45,6 +45,9 @@ Status kern_cuda_open(int device, KernBackend **backend) {
         .batch_bytes = sizeof(KernBatchSpec),
         .ppo_bytes = sizeof(KernPpoSpec),
         .ppo_step_bytes = sizeof(KernPpoStep),
+        .ppo_state_bytes = sizeof(KernPpoState),
+        .ppo_report_bytes = sizeof(KernPpoReport),
+        .ppo_network_bytes = sizeof(PpoNetwork),
         .slice_steps = slice_steps(),
         .stop_requested = host_stop_requested,
         .plan_init = host_plan_init,

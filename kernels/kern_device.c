@@ -24,7 +24,6 @@ Status kern_device_open(const KernDeviceOptions *options, KernDevice *device) {
     }
     if (device->backend == NULL) TRY(open_cpu(options, device));
     if (reason[0] != '\0' && !options->quiet) fprintf(stderr, "%s: on the CPU: %s\n", options->tool, reason);
-    if (device->backend == NULL) return host_fail(STATUS_DEVICE, "no device was opened"); // no open function does that
     device->backend->ops->describe(device->backend, device->text, sizeof device->text);
     return STATUS_OK;
 }

@@ -98,6 +98,7 @@ static Status train(LaunchRun *run) {
     }
     while (!held && run->at.done < run->at.total) {
         KernStepReport report;
+        if (host_stop_requested()) return host_fail(STATUS_STOPPED, "stopped between two %ss", run->trainer->step);
         TRY(run->trainer->advance(run->trainer->state, &report));
         look(run);
         bool tested = is_test_due(run);

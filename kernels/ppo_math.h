@@ -378,6 +378,16 @@ typedef struct PpoAdam {
     float param, first, second;
 } PpoAdam;
 
+// Whether a part of the gradient is NaN or infinite, or will be in Adam's second moment. Where the gradient is limited
+// to `max_norm`, as 0 does not, it is not larger than that there.
+SIM_FN int32_t ppo_is_infinite(float gradient, float max_norm) {
+    float part = max_norm > 0.0f ? gradient : gradient * gradient;
+    return !(part * 0.0f == 0.0f);
+}
+
+// The smallest norm of a gradient with such a part: what squares to infinity.
+#define PPO_NORM_INFINITE 1.8e19
+
 // One step down the gradient.
 SIM_FN PpoAdam ppo_adam(PpoAdam a, float gradient, PpoAdamStep step) {
     float g = gradient * step.gradient_scale;

@@ -11,6 +11,21 @@ typedef struct PpoStatistics {
     PpoMoments discounted;          // the discounted return
 } PpoStatistics;
 
+// Adds a rollout's. Returns NULL; or what is NaN or infinite, sums of finite numbers that overflowed among it, in
+// words.
+static inline const char *ppo_statistics_add(PpoStatistics *statistics, int obs, const PpoMoments *of_obs,
+                                             PpoMoments discounted) {
+    double sum = 0.0;
+    for (int k = 0; k < obs; k++) {
+        statistics->obs[k] = ppo_moments_fold(statistics->obs[k], of_obs[k]);
+        sum = sum + (statistics->obs[k].mean * 0.0 + statistics->obs[k].square * 0.0);
+    }
+    statistics->discounted = ppo_moments_fold(statistics->discounted, discounted);
+    if (!(sum == 0.0)) return "the variance of an observation";
+    sum = statistics->discounted.mean * 0.0 + statistics->discounted.square * 0.0;
+    return sum == 0.0 ? NULL : "the variance of the discounted return";
+}
+
 // obs: how many observations there are.
 static inline void ppo_statistics_read(const PpoStatistics *statistics, int obs, KernPpoState *state) {
     state->obs_count = statistics->obs[0].count;

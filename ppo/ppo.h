@@ -4,7 +4,8 @@
 // settings. One update is a rollout of all envs and the learning from it.
 //
 // Ownership: ppo_open()/ppo_close(). Errors: Status. The state here is that of the last completed update: one that is
-// stopped or meets a NaN leaves it as it was, but no further update can be made. Thread safety: none.
+// stopped or meets a NaN leaves it as it was, but no further update can be made, no more than after a checkpoint whose
+// way to the device failed. Thread safety: none.
 #ifndef SHOAL_PPO_PPO_H
 #define SHOAL_PPO_PPO_H
 

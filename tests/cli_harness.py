@@ -186,10 +186,8 @@ class SignalTests:
             self.assertEqual(whole["params_hash"], self.go_on(out, args)["params_hash"])
             self.same_rows(whole["run"], out, tests_may_lack=True)
 
-    def stopped_in_phase(self, name, changes, ready, env="pendulum"):
-        """A run that is stopped once ready(run's folder) holds, then gone on with to the end."""
-        whole = self.unbroken(env, **changes)
-        out, args = self.path(name), self.fixed(env, **changes)
+    def stopped(self, out, args, ready):
+        """Stops a run once ready(run's folder) holds; returns how it ended."""
         process = subprocess.Popen([program(self.TOOL), *args, "--out", out, "--json"], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)  # fmt: skip
         while not ready(out):
@@ -201,7 +199,24 @@ class SignalTests:
         self.assertEqual("stopped", done.json["outcome"], done)
         self.assertIsNone(done.json["test_return_mean"], done)
         self.assertIn(f"--resume {out}", done.err)
-        stopped_at = done.json[self.STEP + "s"]
+        return done
+
+    def test_between_tests(self):
+        """Nothing but the training itself is there to see a stop."""
+        length = {"generations": 10**8, "steps": 10**10}[self.LENGTH]
+        changes = {self.LENGTH: length, "test_every": 10**6, "checkpoint_every": 10**6}
+        out, args = self.path(), self.fixed("cartpole", **changes)
+        done = self.stopped(out, args, lambda out: (out / "metrics.csv").exists() and len(rows(out)) >= 3)
+        steps = done.json[self.STEP + "s"]
+        self.assertGreaterEqual(steps, 3)
+        self.assertEqual(steps, len(rows(out)))
+        self.assertTrue((out / f"checkpoint/gen-{steps:08}.safetensors").exists())
+
+    def stopped_in_phase(self, name, changes, ready, env="pendulum"):
+        """A run that is stopped once ready(run's folder) holds, then gone on with to the end."""
+        whole = self.unbroken(env, **changes)
+        out, args = self.path(name), self.fixed(env, **changes)
+        stopped_at = self.stopped(out, args, ready).json[self.STEP + "s"]
         after = self.go_on(out, args)
         self.assertEqual(whole["params_hash"], after["params_hash"])
         self.same_rows(whole["run"], out, tests_may_lack=True)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/signals.h"
 #include "host/trace.h"
 #include "kernels/cpu/ppo_cpu.h"
 #include "sim/sim_rng.h"
@@ -284,6 +285,7 @@ static Status roll_out(CpuPpo *ppo, const KernPpoStep *step) {
     ppo->update = step->update;
     ppo->infinite.at = -1;
     host_pool_for(ppo->pool, ppo->batch.view.blocks, ppo->piece_blocks, rollout_piece, ppo);
+    if (host_stop_requested()) return host_fail(STATUS_STOPPED, "stopped during a rollout");
     const LanesInfinite *infinite = &ppo->infinite;
     if (infinite->at < 0) return STATUS_OK;
     return host_fail(STATUS_NUMERIC, "%s: update %u, env %lld, step %lld: %s is NaN or infinite",
@@ -292,7 +294,7 @@ static Status roll_out(CpuPpo *ppo, const KernPpoStep *step) {
 }
 
 // Envs are folded in each shard, then shards, all in order; then the rollout with the updates before.
-static void take_statistics(CpuPpo *ppo, KernPpoReport *report) {
+static Status take_statistics(CpuPpo *ppo, KernPpoReport *report) {
     int32_t obs = ppo->spec.sim.spec->obs, envs = ppo->spec.envs / ppo->spec.shards;
     PpoMoments of_obs[POLICY_OBS_MAX] = {{0}};
     PpoOutcome all = {.episodes = 0};
@@ -308,13 +310,16 @@ static void take_statistics(CpuPpo *ppo, KernPpoReport *report) {
             of_obs[k] = ppo_moments_fold(of_obs[k], shard_obs[k]);
         all = ppo_outcome_fold(all, of_shard);
     }
-    for (int32_t k = 0; k < obs; k++)
-        ppo->statistics.obs[k] = ppo_moments_fold(ppo->statistics.obs[k], of_obs[k]);
-    ppo->statistics.discounted = ppo_moments_fold(ppo->statistics.discounted, all.discounted);
+    const char *infinite = ppo_statistics_add(&ppo->statistics, obs, of_obs, all.discounted);
+    if (infinite != NULL) {
+        return host_fail(STATUS_NUMERIC, "%s: update %u: %s is NaN or infinite", ppo->spec.sim.spec->name, ppo->update,
+                         infinite);
+    }
     report->explained_variance = ppo_explained_variance(all);
     report->episodes = all.episodes;
     report->episode_steps = all.episode_steps;
     report->episode_return = all.episode_return;
+    return STATUS_OK;
 }
 
 Status cpu_ppo_update(KernPpo *base, const KernPpoStep *step, KernPpoReport *report) {
@@ -322,6 +327,5 @@ Status cpu_ppo_update(KernPpo *base, const KernPpoStep *step, KernPpoReport *rep
     memset(report, 0, sizeof *report);
     TRY(roll_out(ppo, step));
     TRY(cpu_ppo_learn(ppo, step, report));
-    take_statistics(ppo, report);
-    return STATUS_OK;
+    return take_statistics(ppo, report);
 }

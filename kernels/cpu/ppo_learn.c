@@ -2,6 +2,7 @@
 // gradients and parameters. Compiled for each instruction set (ISA is defined).
 #include <string.h>
 
+#include "host/signals.h"
 #include "kernels/cpu/dense.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/ppo_net.h"
@@ -319,7 +320,8 @@ static void chunk_gradient(PpoPart part, const PpoScratch *scratch, float *gradi
 
 static void part_gradient(const PpoPart *part, const PpoScratch *scratch, float *gradient, PpoLosses *losses) {
     int32_t size = part->net->chunk;
-    for (int32_t first = 0; first < part->count; first += size) {
+    // Who stops finds out from the flag as well: the gradient is of no use then.
+    for (int32_t first = 0; first < part->count && !host_stop_requested(); first += size) {
         PpoPart chunk = *part;
         chunk.index += first;
         chunk.count = part->count - first < size ? part->count - first : size;

@@ -2,6 +2,7 @@
 // need nothing of other envs. Compiled for each instruction set (ISA is defined).
 #include <string.h>
 
+#include "host/signals.h"
 #include "kernels/cpu/ppo_cpu.h"
 #include "kernels/cpu/wide.h"
 #include "kernels/policy_math.h"
@@ -9,6 +10,8 @@
 
 #define ISA_CAT_(a, b) a##b
 #define ISA_CAT(a, b)  ISA_CAT_(a, b)
+
+enum { STOP_STEPS = 64 }; // between two looks at whether to stop
 
 // The envs of one piece on their way.
 typedef struct Rollout {
@@ -260,6 +263,7 @@ void ISA_CAT(cpu_ppo_rollout_, ISA)(CpuPpo *ppo, int64_t begin, int64_t end, int
     memcpy(ppo->samples.state + first_state, ppo->state + first_state,
            (size_t)(w.rows * ppo->net.state_pad) * sizeof *ppo->state);
     for (w.step = 0; w.step < ppo->spec.rollout; w.step++) {
+        if (w.step % STOP_STEPS == 0 && host_stop_requested()) return;
         look(&w);
         w.kernels->forward(&ppo->net, ppo->packed, w.scratch, w.rows);
         for (int r = 0; r < w.rows; r++) {

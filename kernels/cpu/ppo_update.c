@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "host/signals.h"
 #include "host/trace.h"
 #include "kernels/cpu/ppo_cpu.h"
 
@@ -141,20 +142,20 @@ static double square_norm(const float *x, int32_t count) {
 }
 
 // The lowest tensor, in the order of the parameters, in which something is NaN or infinite.
-static const char *infinite_tensor(const CpuPpo *ppo, PpoTensor *tensor) {
+static const char *infinite_tensor(const CpuPpo *ppo, float max_norm, PpoTensor *tensor) {
     for (int index = 0; ppo_tensor(&ppo->net.shape, index, tensor); index++) {
         for (int32_t i = 0; i < tensor->count; i++) {
-            if (!isfinite(ppo->gradient[tensor->offset + i])) return tensor->name;
+            if (ppo_is_infinite(ppo->gradient[tensor->offset + i], max_norm)) return tensor->name;
         }
     }
     return NULL;
 }
 
-// norm: of the gradient, which is finite if and only if all of it is: squares of floats do not overflow in double.
+// norm: of the gradient, no smaller than any part of it; squares of floats do not overflow in double.
 static Status check_finite(const Learning *learning, const PpoLosses *losses, double norm) {
     const CpuPpo *ppo = learning->ppo;
     PpoTensor tensor;
-    const char *name = isfinite(norm) ? NULL : infinite_tensor(ppo, &tensor);
+    const char *name = norm < PPO_NORM_INFINITE ? NULL : infinite_tensor(ppo, learning->step->max_grad_norm, &tensor);
     const char *what = name == NULL ? "the loss's part" : "the gradient of";
     if (name == NULL) name = ppo_infinite_loss(*losses);
     if (name == NULL) return STATUS_OK;
@@ -183,6 +184,7 @@ static Status learn_minibatch(Learning *learning, double *norm) {
     learning->advantages =
         fold_moments(ppo->advantage_moments + learning->minibatch, ppo->spec.shards, ppo->spec.minibatches);
     host_pool_for(ppo->pool, ppo->spec.shards / ppo->group_shards, 1, group_gradients, learning);
+    if (host_stop_requested()) return host_fail(STATUS_STOPPED, "stopped while learning");
     host_pool_for(ppo->pool, ppo->net.gradient / PPO_TILE, TILES_GRAIN, fold_tiles, learning);
     ppo_net_unpack(&ppo->net, ppo->gradients, ppo->gradient);
     *norm = sqrt(square_norm(ppo->gradient, ppo->net.shape.params));

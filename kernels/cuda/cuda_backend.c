@@ -12,7 +12,10 @@ Status cuda_failed(const CudaBackend *backend, int error, const char *call, cons
     cudaError_t code = (cudaError_t)error;
     // What sticks is there again after it was taken away.
     (void)cudaGetLastError();
-    cudaError_t after = backend->stream != NULL ? cudaStreamQuery(backend->stream) : cudaSuccess;
+    enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone; // a stream that is captured has no answer
+    cudaError_t after = backend->stream != NULL ? cudaStreamIsCapturing(backend->stream, &capture) : cudaSuccess;
+    if (backend->stream != NULL && after == cudaSuccess && capture == cudaStreamCaptureStatusNone)
+        after = cudaStreamQuery(backend->stream);
     bool lost = after != cudaSuccess && after != cudaErrorNotReady;
     int length = (int)strcspn(call, "(");
     return backend->host.fail_at(file, line, STATUS_DEVICE, "GPU %d: %.*s: %s (%s)%s", backend->device, length, call,
@@ -208,7 +211,9 @@ __attribute__((visibility("default"))) Status shoal_cuda_backend_open(const Cuda
     }
     if (host->table_bytes != sizeof(CudaHost) || host->ops_bytes != sizeof(KernOps) ||
         host->es_bytes != sizeof(KernEsSpec) || host->batch_bytes != sizeof(KernBatchSpec) ||
-        host->ppo_bytes != sizeof(KernPpoSpec) || host->ppo_step_bytes != sizeof(KernPpoStep)) {
+        host->ppo_bytes != sizeof(KernPpoSpec) || host->ppo_step_bytes != sizeof(KernPpoStep) ||
+        host->ppo_state_bytes != sizeof(KernPpoState) || host->ppo_report_bytes != sizeof(KernPpoReport) ||
+        host->ppo_network_bytes != sizeof(PpoNetwork)) {
         return host->fail_at(__FILE__, __LINE__, STATUS_DEVICE,
                              "device cuda: " CUDA_LIBRARY " and this program differ: install both from one build");
     }

@@ -19,8 +19,9 @@
 extern "C" {
 #endif
 
-// Raised whenever this table, or a struct of kernels/kern.h, changes: a library from another build is refused.
-enum { CUDA_HOST_VERSION = 3 };
+// Raised whenever this table, or a struct of kernels/kern.h, policy.h or ppo_kern.h, changes: a library from another
+// build is refused.
+enum { CUDA_HOST_VERSION = 4 };
 
 #define CUDA_LIBRARY "libshoal_cuda.so"
 #define CUDA_ENTRY   "shoal_cuda_backend_open"
@@ -30,9 +31,13 @@ typedef struct CudaHost {
     int version;
     Status (*fail_at)(const char *file, int line, Status status, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
-    // Sizes of CudaHost, KernOps, KernEsSpec, KernBatchSpec, KernPpoSpec and KernPpoStep.
-    size_t table_bytes, ops_bytes, es_bytes, batch_bytes, ppo_bytes, ppo_step_bytes;
-    int slice_steps; // steps of each slice of an evaluation; 0: as many as fit the time of a slice
+    // Sizes of CudaHost, KernOps, KernEsSpec, KernBatchSpec, KernPpoSpec, KernPpoStep, KernPpoState, KernPpoReport and
+    // PpoNetwork.
+    size_t table_bytes, ops_bytes, es_bytes, batch_bytes, ppo_bytes, ppo_step_bytes, ppo_state_bytes, ppo_report_bytes,
+        ppo_network_bytes;
+    // Steps of each slice of an evaluation and of a rollout, and PPO's gradients of one chunk a round; 0: as many as
+    // fit the time of a slice, and as many as fit the memory.
+    int slice_steps;
     bool (*stop_requested)(void);
     void (*plan_init)(HostPlan *plan);
     Status (*plan_add)(HostPlan *plan, const char *purpose, size_t count, size_t item_bytes, int *item);

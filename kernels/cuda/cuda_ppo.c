@@ -62,11 +62,14 @@ static CudaPpoScratch lay_out(const CudaPpoArgs *args, int threads, bool learns)
     return s;
 }
 
+static size_t shared_limit_bytes(const CudaPpo *ppo) { return ppo->backend->shared_bytes - STATIC_SHARED_BYTES; }
+
 static Status occupancy(const CudaPpo *ppo, const CudaPpoScratch *scratch, bool learns, int *blocks) {
+    size_t limit_bytes = shared_limit_bytes(ppo);
     if (learns) {
-        CUDA_TRY(ppo->backend, cuda_ppo_learn_occupancy(scratch, blocks));
+        CUDA_TRY(ppo->backend, cuda_ppo_learn_occupancy(scratch, limit_bytes, blocks));
     } else {
-        CUDA_TRY(ppo->backend, cuda_ppo_rollout_occupancy(ppo->sim, scratch, blocks));
+        CUDA_TRY(ppo->backend, cuda_ppo_rollout_occupancy(ppo->sim, scratch, limit_bytes, blocks));
     }
     return STATUS_OK;
 }
@@ -74,7 +77,7 @@ static Status occupancy(const CudaPpo *ppo, const CudaPpoScratch *scratch, bool 
 // The size of a block that has the most threads at work on one SM, and the largest of those; where no scratch fits a
 // block's shared memory, the largest, in global memory. blocks: on one SM.
 static Status choose_scratch(const CudaPpo *ppo, int most, bool learns, CudaPpoScratch *best, int *blocks) {
-    size_t limit_bytes = ppo->backend->shared_bytes - STATIC_SHARED_BYTES;
+    size_t limit_bytes = shared_limit_bytes(ppo);
     *best = lay_out(&ppo->args, most, learns);
     *blocks = 0;
     for (int threads = most; threads >= THREADS_MIN; threads /= 2) {
@@ -87,7 +90,6 @@ static Status choose_scratch(const CudaPpo *ppo, int most, bool learns, CudaPpoS
         *best = scratch;
         *blocks = here;
     }
-    // Of the one that was chosen, and not of the last one that was looked at.
     TRY(occupancy(ppo, best, learns, blocks));
     if (*blocks > 0) return STATUS_OK;
     return cuda_fail(ppo->backend, STATUS_DEVICE, "GPU %d: a block of %d threads of PPO's %s does not fit",

@@ -1,10 +1,36 @@
-// One PPO update on the GPU. Everything is put into the stream at once: the rollout in slices, then each epoch's order
-// of samples and its minibatches, as graphs that are the same in every update. What the kernels find (a NaN, the target
-// KL) is in the device's report, and then those that follow do nothing; the host waits once, at the end.
+// One PPO update on the GPU. Everything is put into the stream: the rollout in slices, then each epoch's order of
+// samples and its minibatches, as graphs that are the same in every update. What the kernels find (a NaN, the target
+// KL) is in the device's report, and then those that follow do nothing; the host reads it once, at the end. Until then
+// it only keeps some launches ahead of the device, which always has work, so that a stop is not behind a whole update.
 #include <cuda_runtime_api.h>
 #include <string.h>
 
 #include "kernels/cuda/cuda_ppo.h"
+
+// ---- launches ahead of the device ----------------------------------------------------------------------------------
+
+// Of one update. Two events take turns: each is recorded after LAUNCHES_AHEAD launches, and waited for before it is
+// recorded again.
+typedef struct Pace {
+    const CudaBackend *backend;
+    int launches;
+} Pace;
+
+enum { LAUNCHES_AHEAD = 8 };
+
+// Before a launch. STATUS_STOPPED where a stop was asked for; the stream is then empty.
+static Status pace(Pace *p) {
+    const CudaBackend *backend = p->backend;
+    if (backend->host.stop_requested()) {
+        CUDA_TRY(backend, cudaStreamSynchronize(backend->stream));
+        return cuda_fail(backend, STATUS_STOPPED, "stopped during an update");
+    }
+    if (++p->launches % LAUNCHES_AHEAD != 0) return STATUS_OK;
+    cudaEvent_t event = p->launches / LAUNCHES_AHEAD % 2 == 0 ? backend->begin : backend->end;
+    CUDA_TRY(backend, cudaEventSynchronize(event)); // returns at once where it was never recorded
+    CUDA_TRY(backend, cudaEventRecord(event, backend->stream));
+    return STATUS_OK;
+}
 
 // ---- the graph -----------------------------------------------------------------------------------------------------
 
@@ -58,12 +84,13 @@ static Status send(CudaPpo *ppo, const KernPpoStep *step) {
     return STATUS_OK;
 }
 
-static Status roll_out(const CudaPpo *ppo) {
+static Status roll_out(const CudaPpo *ppo, Pace *p) {
     const CudaBackend *backend = ppo->backend;
     const CudaPpoArgs *args = &ppo->args;
     CUDA_TRACE_SCOPE(backend, SIMULATION, "ppo rollout");
     for (int32_t begin = 0; begin < args->steps;) {
         int32_t left = args->steps - begin, end = begin + (left < ppo->slice_steps ? left : ppo->slice_steps);
+        TRY(pace(p));
         CUDA_TRY(backend, cuda_launch_ppo_rollout(ppo->sim, args, begin, end, ppo->rollout_blocks, backend->stream));
         begin = end;
     }
@@ -71,13 +98,15 @@ static Status roll_out(const CudaPpo *ppo) {
     return STATUS_OK;
 }
 
-static Status learn(const CudaPpo *ppo, int32_t epochs) {
+static Status learn(const CudaPpo *ppo, Pace *p, int32_t epochs) {
     const CudaBackend *backend = ppo->backend;
     CUDA_TRACE_SCOPE(backend, LEARNING, "ppo learn");
     for (int32_t epoch = 0; epoch < epochs; epoch++) {
         CUDA_TRY(backend, cuda_launch_ppo_order(&ppo->args, backend->stream));
-        for (int32_t m = 0; m < ppo->args.minibatches; m += ppo->graph_minibatches)
+        for (int32_t m = 0; m < ppo->args.minibatches; m += ppo->graph_minibatches) {
+            TRY(pace(p));
             CUDA_TRY(backend, cudaGraphLaunch(ppo->graph, backend->stream));
+        }
     }
     return STATUS_OK;
 }
@@ -113,7 +142,7 @@ static Status check_finite(const CudaPpo *ppo, uint32_t update) {
     return STATUS_OK;
 }
 
-static void take_report(CudaPpo *ppo, KernPpoReport *report) {
+static Status take_report(CudaPpo *ppo, uint32_t update, KernPpoReport *report) {
     const CudaPpoReport *r = &ppo->mail->report;
     double samples = (double)ppo->args.envs * (double)ppo->args.steps;
     *report = (KernPpoReport){
@@ -129,10 +158,11 @@ static void take_report(CudaPpo *ppo, KernPpoReport *report) {
         .episode_steps = r->outcome.episode_steps,
         .episode_return = r->outcome.episode_return,
     };
-    for (int k = 0; k < ppo->spec.sim.spec->obs; k++)
-        ppo->statistics.obs[k] = ppo_moments_fold(ppo->statistics.obs[k], r->obs[k]);
-    ppo->statistics.discounted = ppo_moments_fold(ppo->statistics.discounted, r->outcome.discounted);
     ppo->adam_steps += r->adam_steps;
+    const SimSpec *sim = ppo->spec.sim.spec;
+    const char *infinite = ppo_statistics_add(&ppo->statistics, sim->obs, r->obs, r->outcome.discounted);
+    if (infinite == NULL) return STATUS_OK;
+    return cuda_fail(ppo->backend, STATUS_NUMERIC, "%s: update %u: %s is NaN or infinite", sim->name, update, infinite);
 }
 
 Status cuda_ppo_update(KernPpo *base, const KernPpoStep *step, KernPpoReport *report) {
@@ -141,10 +171,10 @@ Status cuda_ppo_update(KernPpo *base, const KernPpoStep *step, KernPpoReport *re
     memset(report, 0, sizeof *report);
     TRY(cuda_enter(backend));
     TRY(send(ppo, step));
-    TRY(roll_out(ppo));
-    TRY(learn(ppo, step->epochs));
+    Pace p = {.backend = backend};
+    TRY(roll_out(ppo, &p));
+    TRY(learn(ppo, &p, step->epochs));
     TRY(cuda_download(backend, &ppo->mail->report, ppo->args.report, sizeof ppo->mail->report));
     TRY(check_finite(ppo, step->update));
-    take_report(ppo, report);
-    return STATUS_OK;
+    return take_report(ppo, step->update, report);
 }

@@ -73,7 +73,7 @@ static __global__ void __launch_bounds__(SQUARE_THREADS) ppo_squares(const __gri
     double sum = 0.0;
     for (int64_t i = tile * PPO_TILE + threadIdx.x % 16; i < end; i += 16) {
         float x = a.sums[i];
-        if (is_infinite(x)) atomicMin(&a.report->infinite_param, (uint32_t)i);
+        if (ppo_is_infinite(x, a.step->step.max_grad_norm)) atomicMin(&a.report->infinite_param, (uint32_t)i);
         sum = sum + (double)x * (double)x;
     }
     sum = fold_lanes16(sum, 0xffffffffu);

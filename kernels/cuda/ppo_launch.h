@@ -115,9 +115,10 @@ typedef struct CudaPpoArgs {
 
 // ---- the rollout (ppo_rollout.cu) ----------------------------------------------------------------------------------
 
-// How many blocks of a rollout, or of learning, one SM takes; also allows the kernel that much shared memory.
-int cuda_ppo_rollout_occupancy(int sim, const CudaPpoScratch *scratch, int *blocks);
-int cuda_ppo_learn_occupancy(const CudaPpoScratch *scratch, int *blocks);
+// How many blocks of a rollout, or of learning, one SM takes; also allows the kernel that much shared memory in a
+// block.
+int cuda_ppo_rollout_occupancy(int sim, const CudaPpoScratch *scratch, size_t shared_limit_bytes, int *blocks);
+int cuda_ppo_learn_occupancy(const CudaPpoScratch *scratch, size_t shared_limit_bytes, int *blocks);
 
 // Begins the first episodes.
 int cuda_launch_ppo_reset(int sim, const CudaPpoArgs *args, struct CUstream_st *stream);

@@ -199,8 +199,8 @@ static __global__ void __launch_bounds__(CUDA_PPO_LEARN_THREADS, 2)
     }
 }
 
-int cuda_ppo_learn_occupancy(const CudaPpoScratch *scratch, int *blocks) {
-    return ppo_occupancy((const void *)ppo_gradient, scratch, blocks);
+int cuda_ppo_learn_occupancy(const CudaPpoScratch *scratch, size_t shared_limit_bytes, int *blocks) {
+    return ppo_occupancy((const void *)ppo_gradient, scratch, shared_limit_bytes, blocks);
 }
 
 int cuda_launch_ppo_gradient(const CudaPpoArgs *args, int32_t first, int blocks, cudaStream_t stream) {

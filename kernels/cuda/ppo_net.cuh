@@ -37,12 +37,14 @@ static inline size_t ppo_shared_bytes(const CudaPpoScratch *scratch) {
     return scratch->is_shared ? (size_t)scratch->floats * sizeof(float) : 0;
 }
 
-// How many such blocks one SM takes; also allows the kernel that much shared memory.
-static inline cudaError_t ppo_occupancy(const void *kernel, const CudaPpoScratch *scratch, int *blocks) {
-    size_t bytes = ppo_shared_bytes(scratch);
-    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+// How many such blocks one SM takes; also allows the kernel all the shared memory that a block can have, since its
+// users differ in what they need.
+static inline cudaError_t ppo_occupancy(const void *kernel, const CudaPpoScratch *scratch, size_t shared_limit_bytes,
+                                        int *blocks) {
+    cudaError_t error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_limit_bytes);
     if (error != cudaSuccess) return error;
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, scratch->threads, bytes);
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, scratch->threads, ppo_shared_bytes(scratch));
 }
 
 DEVICE_FN float *ppo_input(const PpoBlock &b, const PpoNode &layer) {

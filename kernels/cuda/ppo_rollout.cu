@@ -127,8 +127,8 @@ typedef void PpoRolloutKernel(const CudaPpoArgs args, int32_t begin, int32_t end
 static PpoResetKernel *const reset_kernels[] = {SIM_LIST(PPO_RESET_ROW)};
 static PpoRolloutKernel *const rollout_kernels[] = {SIM_LIST(PPO_ROLLOUT_ROW)};
 
-int cuda_ppo_rollout_occupancy(int sim, const CudaPpoScratch *scratch, int *blocks) {
-    return ppo_occupancy((const void *)rollout_kernels[sim], scratch, blocks);
+int cuda_ppo_rollout_occupancy(int sim, const CudaPpoScratch *scratch, size_t shared_limit_bytes, int *blocks) {
+    return ppo_occupancy((const void *)rollout_kernels[sim], scratch, shared_limit_bytes, blocks);
 }
 
 int cuda_launch_ppo_reset(int sim, const CudaPpoArgs *args, cudaStream_t stream) {

@@ -231,6 +231,13 @@ TEST_F(CudaPpoTest, NamesWhatIsNotFinite) {
     EXPECT_NE(expected.find("epoch 0, minibatch 0: the gradient of"), std::string::npos) << expected;
     EXPECT_EQ(failure(cuda, spec, state, step), expected);
 
+    step = make_step(s, 5);
+    step.value_weight = 1e22f;
+    step.max_grad_norm = 0.0f; // squares that Adam's second moment cannot hold
+    expected = failure(cpu, spec, state, step);
+    EXPECT_NE(expected.find("epoch 0, minibatch 0: the gradient of"), std::string::npos) << expected;
+    EXPECT_EQ(failure(cuda, spec, state, step), expected);
+
     step = make_step(s, 3);
     step.learning_rate = 1e30f; // the parameters are finite, and what comes of them is not
     expected = failure(cpu, spec, state, step);
@@ -252,6 +259,49 @@ TEST_F(CudaPpoTest, NamesWhatIsNotFinite) {
     expected = failure(cpu, spec, state, step);
     EXPECT_EQ(expected, "pendulum: update 4, env 2, step 0: theta_rad is NaN or infinite");
     EXPECT_EQ(failure(cuda, spec, state, step), expected);
+}
+
+TEST_F(CudaPpoTest, NamesADiscountedReturnThatOverflows) {
+    PpoSetting s = {"mountain_car_continuous", {8}, POLICY_TANH, false, 4, 2, 64, 1, 1, true, true, 0, false};
+    KernPpoSpec spec = make_spec(s, fresh_seed());
+    spec.sim.value[sim_spec_param(spec.sim.spec, "action_cost")] = 3e38f;
+    PpoState state(spec);
+    {
+        PpoRun ppo(cpu, spec);
+        ppo.begin(&state);
+    }
+    std::string expected = failure(cpu, spec, state, make_step(s, 3));
+    EXPECT_EQ(expected, "mountain_car_continuous: update 3: the variance of the discounted return is NaN or infinite");
+    EXPECT_EQ(failure(cuda, spec, state, make_step(s, 3)), expected);
+}
+
+TEST_F(CudaPpoTest, EndsAtAStop) {
+    open_backends(1);
+    for (const auto &[s, part] : endless_updates()) {
+        SCOPED_TRACE(part);
+        KernPpoSpec spec = make_spec(s, 1);
+        PpoState state(spec);
+        KernPpoReport report;
+        PpoRun ppo(cuda, spec);
+        ppo.begin(&state);
+        StopLater stop;
+        EXPECT_EQ(ppo.update(make_step(s, 0), &report), STATUS_STOPPED) << host_message();
+    }
+}
+
+// They share kernels, and what a kernel's launch may have.
+TEST_F(CudaPpoTest, SeveralRunsAtOnce) {
+    PpoSetting large = {"cartpole", {64, 64}, POLICY_TANH, false, 8, 2, 8, 2, 1, true, true, 0, false}, small = large;
+    small.hidden = {8};
+    KernPpoSpec large_spec = make_spec(large, 1), small_spec = make_spec(small, 1);
+    PpoState large_state(large_spec), small_state(small_spec);
+    PpoRun first(cuda, large_spec), second(cuda, small_spec);
+    first.begin(&large_state);
+    second.begin(&small_state);
+    KernPpoReport report;
+    ASSERT_OK(first.update(make_step(large, 0), &report));
+    ASSERT_OK(second.update(make_step(small, 0), &report));
+    ASSERT_OK(first.update(make_step(large, 1), &report));
 }
 
 TEST_F(CudaPpoTest, RefusesWhatTheCpuRefuses) {

@@ -5,9 +5,13 @@
 
 #include <gtest/gtest.h> // before sim.h: its macro R() meets a template parameter of that name
 
+#include <chrono>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "host/signals.h"
 #include "kernels/ppo_kern.h"
 #include "tests/kernels/test_sim.h"
 
@@ -126,6 +130,33 @@ class PpoRun {
     KernPpoSpec spec_;
     const KernOps *ops_;
     KernPpo *ppo_ = nullptr;
+};
+
+// ---- stops ---------------------------------------------------------------------------------------------------------
+
+// A rollout that takes minutes, and epochs that take hours: whoever waits for them waits for a stop.
+inline std::vector<std::pair<PpoSetting, const char *>> endless_updates() {
+    return {{{"cartpole", {512, 512}, POLICY_TANH, false, 1, 1, 1000000, 1, 1, true, true, 0, false}, "rollout"},
+            {{"pendulum", {16}, POLICY_TANH, false, 8, 2, 64, 2, 1 << 24, true, true, 0, false}, "learning"}};
+}
+
+// Asks for a stop in a while, from another thread.
+class StopLater {
+  public:
+    StopLater()
+        : thread_([] {
+              std::this_thread::sleep_for(std::chrono::milliseconds(300));
+              host_stop_request();
+          }) {}
+    StopLater(const StopLater &) = delete;
+    StopLater &operator=(const StopLater &) = delete;
+    ~StopLater() {
+        thread_.join();
+        host_stop_clear();
+    }
+
+  private:
+    std::thread thread_;
 };
 
 #endif

@@ -185,6 +185,52 @@ TEST(PpoUpdate, NamesWhatIsNotFinite) {
     EXPECT_STREQ(host_message(), "pendulum: update 2, env 3, step 0: theta_rad is NaN or infinite");
 }
 
+// What is finite itself and not where it is summed or squared.
+TEST(PpoUpdate, NamesWhatOverflows) {
+    uint64_t seed = fresh_seed();
+    PpoSetting s = {"mountain_car_continuous", {8}, POLICY_TANH, false, 4, 2, 64, 1, 1, true, true, 0, false};
+    KernPpoSpec spec = make_spec(s, seed);
+    spec.sim.value[sim_spec_param(spec.sim.spec, "action_cost")] = 3e38f;
+    KernPpoReport report;
+    {
+        PpoState state(spec);
+        Ppo ppo(CpuWay{1, "auto", 0}, spec);
+        ppo.begin(&state);
+        EXPECT_EQ(ppo.update(make_step(s, 3), &report), STATUS_NUMERIC);
+        EXPECT_STREQ(host_message(),
+                     "mountain_car_continuous: update 3: the variance of the discounted return is NaN or infinite");
+    }
+    s.sim = "pendulum";
+    spec = make_spec(s, seed);
+    KernPpoStep step = make_step(s, 3);
+    step.value_weight = 1e22f; // gradients of 1e20, whose squares are too large for Adam's second moment
+    for (float max_norm : {0.5f, 0.0f}) {
+        PpoState state(spec);
+        Ppo ppo(CpuWay{1, "auto", 0}, spec);
+        ppo.begin(&state);
+        step.max_grad_norm = max_norm;
+        EXPECT_EQ(ppo.update(step, &report), max_norm > 0.0f ? STATUS_OK : STATUS_NUMERIC);
+        if (max_norm > 0.0f) continue;
+        EXPECT_NE(std::string(host_message()).find("the gradient of critic layer 1 weights"), std::string::npos)
+            << host_message();
+    }
+}
+
+TEST(PpoUpdate, EndsAtAStop) {
+    for (const auto &[s, part] : endless_updates()) {
+        SCOPED_TRACE(part);
+        KernPpoSpec spec = make_spec(s, 1);
+        for (int threads : {1, 2}) {
+            PpoState state(spec);
+            KernPpoReport report;
+            Ppo ppo(CpuWay{threads, "auto", 0}, spec);
+            ppo.begin(&state);
+            StopLater stop;
+            EXPECT_EQ(ppo.update(make_step(s, 0), &report), STATUS_STOPPED) << host_message();
+        }
+    }
+}
+
 TEST(PpoUpdate, RefusesCountsThatDoNotDivide) {
     CpuKernels kernels(CpuWay{1, "auto", 0});
     for (int which = 0; which < 6; which++) {
