@@ -1,0 +1,358 @@
+// The analysis against one bin per nanosecond on random traces, and its rules on small ones.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/kernels/fresh_seed.h"
+#include "tests/profiler/brute_force.h"
+
+namespace profiler_test {
+namespace {
+
+// ---- random traces -------------------------------------------------------------------------------------------------
+
+class Generator {
+  public:
+    explicit Generator(uint64_t seed) : random_(seed) {}
+
+    int64_t draw(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+    bool chance(double p) { return std::bernoulli_distribution(p)(random_); }
+
+    Trace trace() {
+        Trace t;
+        int64_t start = draw(0, 1000000), wall = draw(1, 300);
+        t.process = make_process(start);
+        t.end_ns = start + wall;
+        int names = static_cast<int>(draw(1, 8));
+        for (int i = 0; i < names; i++) {
+            int category = chance(0.1) ? static_cast<int>(PROF_CATEGORY_ENCLOSING)
+                                       : static_cast<int>(draw(0, HOST_TRACE_CATEGORIES - 1));
+            t.names.push_back(make_name("s" + std::to_string(i), category));
+        }
+        int threads = static_cast<int>(draw(0, 4)), queues = static_cast<int>(draw(threads == 0 ? 1 : 0, 3));
+        int main = chance(0.8) && threads > 0 ? static_cast<int>(draw(0, threads - 1)) : -1;
+        std::vector<ProfStreamKind> kinds(static_cast<size_t>(threads), PROF_STREAM_THREAD);
+        kinds.insert(kinds.end(), static_cast<size_t>(queues), PROF_STREAM_DEVICE);
+        std::shuffle(kinds.begin(), kinds.end(), random_);
+        uint32_t id = 0;
+        int thread = 0;
+        for (ProfStreamKind kind : kinds) {
+            id += static_cast<uint32_t>(draw(1, 3));
+            bool is_main = kind == PROF_STREAM_THREAD && thread++ == main;
+            t.streams.push_back({make_stream(id, kind, is_main), {}});
+        }
+        for (Stream &stream : t.streams) {
+            if (stream.info.kind == PROF_STREAM_THREAD) add_thread(t, stream);
+        }
+        for (Stream &stream : t.streams) {
+            if (stream.info.kind == PROF_STREAM_DEVICE) add_queue(t, stream);
+        }
+        return t;
+    }
+
+  private:
+    ProfEvent thread_event(const Trace &t, int64_t now, int *depth) {
+        int kind = static_cast<int>(draw(0, 99));
+        uint32_t name = static_cast<uint32_t>(draw(0, static_cast<int64_t>(t.names.size()) - 1));
+        ProfEvent e = end(now);
+        if (kind < 40 && *depth < 12) {
+            e = begin(now, name);
+        } else if (kind < 48 && *depth < 12) {
+            e = begin(now, name);
+            e.kind = PROF_EVENT_JOIN;
+            size_t of = static_cast<size_t>(draw(0, static_cast<int64_t>(t.streams.size()) - 1));
+            e.stream = t.streams[of].info.id + (chance(0.1) ? 1 : 0);
+        } else if (kind < 58) {
+            e = launch(now, ++correlations_);
+            launched_.push_back({now, correlations_});
+        } else if (kind < 61) {
+            e = make_event(PROF_EVENT_SPLIT, now);
+            for (uint64_t &weight : e.weight)
+                weight = chance(0.3) ? static_cast<uint64_t>(draw(1, 1000)) : 0;
+        } else if (kind < 64) {
+            e = make_event(PROF_EVENT_CAPTURE, now);
+            e.node = static_cast<uint64_t>(draw(1, 5));
+        } else if (kind < 66) {
+            e = make_event(PROF_EVENT_PHASE, now);
+            e.phase = static_cast<HostTracePhase>(draw(0, HOST_TRACE_PHASES - 1));
+        } else if (kind < 67) {
+            e = make_event(PROF_EVENT_DROPPED, now);
+            e.count = static_cast<uint64_t>(draw(1, 100));
+        }
+        if (e.kind == PROF_EVENT_END && *depth == 0 && !chance(0.02)) return begin(now, name);
+        return e;
+    }
+
+    void add_thread(const Trace &t, Stream &stream) {
+        int64_t now = t.process.start_ns + draw(0, 20);
+        int depth = 0, count = static_cast<int>(draw(0, 40));
+        for (int i = 0; i < count && now < t.end_ns; i++) {
+            ProfEvent e = thread_event(t, now, &depth);
+            depth += e.kind == PROF_EVENT_BEGIN || e.kind == PROF_EVENT_JOIN;
+            depth -= e.kind == PROF_EVENT_END && depth > 0;
+            stream.events.push_back(e);
+            if (!chance(0.2)) now += draw(0, 15);
+        }
+    }
+
+    void add_queue(const Trace &t, Stream &stream) {
+        for (int i = static_cast<int>(draw(0, 25)); i > 0; i--) {
+            int64_t from = t.process.start_ns;
+            uint64_t correlation = 100000;
+            if (!launched_.empty() && !chance(0.1)) {
+                size_t at = static_cast<size_t>(draw(0, static_cast<int64_t>(launched_.size()) - 1));
+                from = launched_[at].time;
+                correlation = launched_[at].correlation;
+            }
+            ProfEvent e = interval(std::min(from + draw(0, 40), t.end_ns), draw(0, 30), correlation,
+                                   chance(0.3) ? static_cast<uint64_t>(draw(1, 6)) : 0);
+            e.work = static_cast<ProfDeviceWork>(draw(0, PROF_DEVICE_WORKS - 1));
+            stream.events.push_back(e);
+        }
+        std::stable_sort(stream.events.begin(), stream.events.end(),
+                         [](const ProfEvent &a, const ProfEvent &b) { return a.time_ns < b.time_ns; });
+    }
+
+    struct Launched {
+        int64_t time;
+        uint64_t correlation;
+    };
+    std::mt19937_64 random_;
+    uint64_t correlations_ = 0;
+    std::vector<Launched> launched_;
+};
+
+// ---- comparison ----------------------------------------------------------------------------------------------------
+
+void expect_wall(const ProfWall &expected, const ProfWall &found, const std::string &what) {
+    EXPECT_EQ(expected.cpu_ns, found.cpu_ns) << what;
+    EXPECT_EQ(expected.gpu_ns, found.gpu_ns) << what;
+    EXPECT_EQ(expected.both_ns, found.both_ns) << what;
+}
+
+void expect_node(const BruteForce &brute, const std::string &path, const BruteNode &expected, const ProfNode &found) {
+    EXPECT_EQ(expected.category, found.category) << path;
+    EXPECT_EQ(brute.is_leaf(path), found.is_leaf) << path;
+    for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)
+        EXPECT_EQ(expected.split[c], found.split[c]) << path;
+    for (int p = 0; p < HOST_TRACE_PHASES; p++) {
+        const ProfCell &cell = found.cell[p];
+        EXPECT_EQ(expected.count[p], cell.count) << path;
+        EXPECT_EQ(expected.thread_ns[p], cell.thread_ns) << path;
+        EXPECT_EQ(expected.main_ns[p], cell.main_ns) << path;
+        EXPECT_EQ(expected.intervals[p], cell.intervals) << path;
+        EXPECT_EQ(expected.device_ns[p], cell.device_ns) << path;
+        EXPECT_EQ(expected.bound_ns[p], cell.bound_ns) << path;
+        expect_wall(expected.wall[p], cell.wall, path);
+    }
+}
+
+void expect_totals(const BruteForce &brute, const ProfAnalysis &a) {
+    for (int p = 0; p < HOST_TRACE_PHASES; p++) {
+        EXPECT_EQ(brute.phase_ns[p], a.phase_ns[p]);
+        EXPECT_EQ(brute.idle[p], a.idle_ns[p]);
+        for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)
+            expect_wall(brute.category[p][c], a.category[p][c], host_trace_category_name(HostTraceCategory(c)));
+        for (int set = 0; set < PROF_CATEGORY_SETS; set++) {
+            EXPECT_EQ(brute.gpu_bound[p][set], a.gpu_bound_ns[p][set]);
+            EXPECT_EQ(brute.overlapped[p][set], a.overlapped_ns[p][set]);
+        }
+    }
+    for (int g = 0; g < PROF_GAPS; g++)
+        EXPECT_EQ(brute.gap[g], a.gap_ns[g]) << g;
+    for (int from = 0; from <= HOST_TRACE_CATEGORIES; from++) {
+        for (int to = 0; to <= HOST_TRACE_CATEGORIES; to++)
+            EXPECT_EQ(brute.transitions[from][to], a.transitions[from][to]) << from << " to " << to;
+    }
+    EXPECT_EQ(brute.gaps, a.gaps);
+    EXPECT_EQ(brute.intervals, a.intervals);
+    EXPECT_EQ(brute.unknown_launches, a.unknown_launches);
+    EXPECT_EQ(brute.dropped, a.dropped);
+    EXPECT_EQ(brute.unmatched_ends, a.unmatched_ends);
+    EXPECT_EQ(brute.device_sum, a.device_sum_ns);
+    EXPECT_EQ(brute.device_busy, a.device_busy_ns);
+    EXPECT_EQ(brute.device_span, a.device_span_ns);
+}
+
+void expect_same(const Trace &trace, const Analysed &found) {
+    BruteForce brute(trace);
+    EXPECT_EQ(trace.end_ns - trace.process.start_ns, found->wall_ns);
+    EXPECT_EQ(static_cast<size_t>(found->node_count), brute.nodes.size());
+    for (const auto &[path, node] : brute.nodes) {
+        const ProfNode *match = found.find(path);
+        ASSERT_NE(nullptr, match) << path;
+        expect_node(brute, path, node, *match);
+    }
+    expect_totals(brute, *found);
+}
+
+// Every nanosecond of the wall is in exactly one class.
+int64_t bound_sum(const ProfAnalysis &a) {
+    int64_t sum = 0;
+    for (int p = 0; p < HOST_TRACE_PHASES; p++) {
+        sum += a.idle_ns[p];
+        for (int set = 0; set < PROF_CATEGORY_SETS; set++)
+            sum += a.gpu_bound_ns[p][set] + a.overlapped_ns[p][set];
+        for (int32_t i = 0; i < a.node_count; i++)
+            sum += a.nodes[i].cell[p].bound_ns;
+    }
+    return sum;
+}
+
+TEST(Analysis, EqualsOneBinPerNanosecond) {
+    uint64_t seed = fresh_seed();
+#ifdef SHOAL_SANITIZED
+    const int traces = 300;
+#else
+    const int traces = 5000;
+#endif
+    for (int i = 0; i < traces; i++) {
+        Generator generator(seed + static_cast<uint64_t>(i));
+        Trace trace = generator.trace();
+        Analysed found(trace, static_cast<size_t>(generator.draw(1, 20)));
+        expect_same(trace, found);
+        EXPECT_EQ(found->wall_ns, bound_sum(*found));
+        EXPECT_EQ(found->device_span_ns, found->device_busy_ns + found->gap_ns[0] + found->gap_ns[1] +
+                                             found->gap_ns[2] + found->gap_ns[3] + found->gap_ns[4]);
+        if (HasFailure()) FAIL() << "trace " << i << " of seed " << seed;
+    }
+}
+
+// ---- rules ---------------------------------------------------------------------------------------------------------
+
+enum Name : uint32_t { SIMULATE, ACT, LEARN, TALK, WAIT, BOOKS };
+
+// A main thread, another one, a device queue; 1000 ns.
+Trace small_trace() {
+    Trace t;
+    t.process = make_process(5000);
+    t.end_ns = 6000;
+    t.names = {make_name("simulate", HOST_TRACE_SIMULATION), make_name("act", HOST_TRACE_POLICY),
+               make_name("learn", HOST_TRACE_LEARNING),      make_name("talk", HOST_TRACE_COMMUNICATION),
+               make_name("wait", HOST_TRACE_IDLE),           make_name("books", HOST_TRACE_HOST)};
+    t.streams = {{make_stream(0, PROF_STREAM_THREAD, true), {}},
+                 {make_stream(1, PROF_STREAM_THREAD), {}},
+                 {make_stream(2, PROF_STREAM_DEVICE, false, 1000), {}}};
+    return t;
+}
+
+TEST(Analysis, AKernelIsChargedToTheScopeThatLaunchedIt) {
+    Trace t = small_trace();
+    t.streams[0].events = {begin(5000, SIMULATE), launch(5050, 1), end(5100), begin(5100, LEARN), end(6000)};
+    t.streams[2].events = {interval(5400, 200, 1)}; // runs while the main thread learns
+    Analysed a(t);
+    const ProfCell &simulate = a.find("/simulate")->cell[0], &learn = a.find("/learn")->cell[0];
+    EXPECT_EQ(200, simulate.device_ns);
+    EXPECT_EQ(200, simulate.wall.gpu_ns);
+    EXPECT_EQ(100, simulate.wall.cpu_ns);
+    EXPECT_EQ(0, learn.device_ns);
+    EXPECT_EQ(900, learn.wall.cpu_ns);
+    EXPECT_EQ(200, a->overlapped_ns[0][1 << HOST_TRACE_SIMULATION]);
+    EXPECT_EQ(100, simulate.bound_ns);
+    EXPECT_EQ(700, learn.bound_ns);
+}
+
+TEST(Analysis, AGraphsNodeIsChargedToItsCaptureBelowTheLaunch) {
+    Trace t = small_trace();
+    ProfEvent capture = make_event(PROF_EVENT_CAPTURE, 5010);
+    capture.node = 9;
+    t.streams[0].events = {begin(5000, SIMULATE), capture, end(5100), begin(5200, LEARN), launch(5210, 4), end(5300)};
+    t.streams[2].events = {interval(5220, 50, 4, 9), interval(5280, 20, 4, 8)};
+    Analysed a(t);
+    EXPECT_EQ(50, a.find("/learn/simulate")->cell[0].device_ns);
+    EXPECT_EQ(20, a.find("/learn")->cell[0].device_ns); // a node whose capture is not in the trace
+    EXPECT_EQ(0, a.find("/simulate")->cell[0].device_ns);
+    EXPECT_TRUE(a.find("/learn")->is_leaf); // no thread was in what lies below it
+}
+
+TEST(Analysis, TheSixClasses) {
+    Trace t = small_trace();
+    t.streams[0].events = {begin(5000, LEARN),
+                           launch(5000, 1),
+                           begin(5010, WAIT),
+                           end(5110),
+                           end(5130),
+                           begin(5130, TALK),
+                           end(5160),
+                           begin(5160, SIMULATE),
+                           end(5200),
+                           begin(5200, BOOKS),
+                           begin(5250, SIMULATE),
+                           begin(5260, WAIT),
+                           end(5360),
+                           end(5360),
+                           end(5360)};
+    t.streams[1].events = {begin(5260, SIMULATE), end(5300)};
+    t.streams[2].events = {interval(5005, 100, 1)};
+    Analysed a(t);
+    unsigned learning = 1u << HOST_TRACE_LEARNING;
+    EXPECT_EQ(95, a->gpu_bound_ns[0][learning]);       // 5010 to 5105
+    EXPECT_EQ(5, a->overlapped_ns[0][learning]);       // 5005 to 5010
+    EXPECT_EQ(25, a.find("/learn")->cell[0].bound_ns); // 5000 to 5005, 5110 to 5130
+    EXPECT_EQ(30, a.find("/talk")->cell[0].bound_ns);
+    EXPECT_EQ(40, a.find("/simulate")->cell[0].bound_ns);
+    EXPECT_EQ(50, a.find("/books")->cell[0].bound_ns);
+    EXPECT_EQ(10 + 40, a.find("/books/simulate")->cell[0].bound_ns); // it waits for the other thread
+    EXPECT_EQ(5 + 60 + 640, a->idle_ns[0]);                          // both wait; nothing is open
+    EXPECT_EQ(1000, bound_sum(*a));
+}
+
+TEST(Analysis, GapsHaveCauses) {
+    Trace t = small_trace();
+    t.streams[0].events = {begin(5000, LEARN), launch(5000, 1), end(5020),         begin(5030, BOOKS),
+                           launch(5070, 2),    end(5080),       begin(5200, WAIT), end(5220),
+                           begin(5220, TALK),  launch(5250, 3), end(5260)};
+    t.streams[2].events = {interval(5010, 5, 1), interval(5100, 100, 2), interval(5300, 10, 3)};
+    Analysed a(t);
+    EXPECT_EQ(2, a->gaps);
+    EXPECT_EQ(30 + 50, a->gap_ns[PROF_GAP_LAUNCH]); // 5070 to 5100, 5250 to 5300
+    EXPECT_EQ(5 + 40, a->gap_ns[PROF_GAP_HOST]);    // 5015 to 5020, 5030 to 5070
+    EXPECT_EQ(10, a->gap_ns[PROF_GAP_NONE_READY]);  // 5020 to 5030
+    EXPECT_EQ(20, a->gap_ns[PROF_GAP_SYNCHRONISATION]);
+    EXPECT_EQ(30, a->gap_ns[PROF_GAP_COMMUNICATION]); // 5220 to 5250
+}
+
+TEST(Analysis, FillIsTheShareOfTheDevice) {
+    Trace t = small_trace();
+    t.streams[2].events = {interval(5000, 100, 1), interval(5200, 100, 1), interval(5400, 100, 1)};
+    t.streams[2].events[0].threads = 500;
+    t.streams[2].events[1].threads = 5000; // the third says nothing
+    Analysed a(t);
+    EXPECT_EQ(200, a->fill_of_ns);
+    EXPECT_EQ(150, a->fill_ns);
+    EXPECT_EQ(3, a->unknown_launches);
+}
+
+TEST(Analysis, DeeperScopesThanThereIsRoomFor) {
+    Trace t = small_trace();
+    for (int i = 0; i < PROF_DEPTH_MAX + 10; i++)
+        t.streams[0].events.push_back(begin(5000 + i, LEARN));
+    for (int i = 0; i < PROF_DEPTH_MAX + 10; i++)
+        t.streams[0].events.push_back(end(5500 + i));
+    Analysed a(t);
+    EXPECT_EQ(10, a->too_deep);
+    EXPECT_EQ(0, a->unmatched_ends);
+    EXPECT_EQ(1000 - (500 + PROF_DEPTH_MAX + 10 - 1) + 0, a.find("(outside)")->cell[0].thread_ns);
+}
+
+TEST(Analysis, SharesAddUpToTheLastNanosecond) {
+    std::mt19937_64 random(fresh_seed());
+    for (int i = 0; i < 10000; i++) {
+        uint64_t weight[HOST_TRACE_CATEGORIES], sum = 0;
+        for (uint64_t &w : weight)
+            sum += w = random() % 3 == 0 ? 0 : random() >> (8 + random() % 56);
+        int64_t total = static_cast<int64_t>(random() >> 8), given = 0, part[HOST_TRACE_CATEGORIES];
+        prof_share(total, weight, HOST_TRACE_CATEGORIES, 2, part);
+        for (int c = 0; c < HOST_TRACE_CATEGORIES; c++) {
+            given += part[c];
+            double fair = sum > 0
+                              ? static_cast<double>(total) * static_cast<double>(weight[c]) / static_cast<double>(sum)
+                              : static_cast<double>(c == 2 ? total : 0);
+            EXPECT_NEAR(fair, static_cast<double>(part[c]), 1.0 + 1e-12 * static_cast<double>(total));
+        }
+        EXPECT_EQ(total, given);
+    }
+}
+
+} // namespace
+} // namespace profiler_test
