@@ -24,6 +24,12 @@ typedef struct ProfRaw {
 
 enum { PROF_RAWS = (PROF_RECORD_BUFFER_BYTES - 64) / 16, PROF_WORD_BITS = 56 };
 
+// The name's address that a word holds.
+static inline const char *prof_word_name(uint64_t word) {
+    uint64_t address = word & ((UINT64_C(1) << PROF_WORD_BITS) - 1);
+    return (const char *)(uintptr_t)address; // NOLINT(performance-no-int-to-ptr): it was one
+}
+
 typedef struct ProfBuffer {
     _Alignas(64) _Atomic(struct ProfBuffer *) next; // set by the writer when this one is full
     _Atomic uint32_t used;                          // raw events that are whole

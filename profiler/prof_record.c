@@ -107,7 +107,7 @@ static inline bool open_scope(ProfRecorder *r, ProfThread *t, uint64_t word, uin
 }
 
 static void hook_begin(const HostTraceHooks *hooks, HostTraceCategory category, const char *name) {
-    ProfRecorder *r = (ProfRecorder *)(uintptr_t)hooks;
+    ProfRecorder *r = (ProfRecorder *)hooks;
     ProfThread *t = thread_here(r);
     uint64_t word = make_word(PROF_EVENT_BEGIN, (unsigned)category, (uint64_t)(uintptr_t)name);
     if (__builtin_expect(t == NULL, 0)) {
@@ -120,7 +120,7 @@ static void hook_begin(const HostTraceHooks *hooks, HostTraceCategory category, 
 }
 
 static void hook_end(const HostTraceHooks *hooks) {
-    ProfRecorder *r = (ProfRecorder *)(uintptr_t)hooks;
+    ProfRecorder *r = (ProfRecorder *)hooks;
     // A scope that was begun before this session, or that outlived it, is not its own.
     if (here.session != atomic_load_explicit(&r->session, memory_order_relaxed) || here.thread == NULL) return;
     ProfThread *t = here.thread;
@@ -136,15 +136,14 @@ static void hook_end(const HostTraceHooks *hooks) {
 }
 
 static HostTraceMark hook_mark(const HostTraceHooks *hooks) {
-    const ProfThread *t = thread_here((ProfRecorder *)(uintptr_t)hooks);
+    const ProfThread *t = thread_here((ProfRecorder *)hooks);
     if (t == NULL || t->depth == 0 || t->skipped > 0) return (HostTraceMark){NULL, (HostTraceCategory)0, 0};
     uint64_t word = t->stack[t->depth - 1];
-    return (HostTraceMark){(const char *)(uintptr_t)(word & ((UINT64_C(1) << PROF_WORD_BITS) - 1)),
-                           (HostTraceCategory)(word >> PROF_WORD_BITS & 15), t->stream};
+    return (HostTraceMark){prof_word_name(word), (HostTraceCategory)(word >> PROF_WORD_BITS & 15), t->stream};
 }
 
 static void hook_join(const HostTraceHooks *hooks, HostTraceMark mark) {
-    ProfRecorder *r = (ProfRecorder *)(uintptr_t)hooks;
+    ProfRecorder *r = (ProfRecorder *)hooks;
     ProfThread *t = thread_here(r);
     uint64_t word = make_word(PROF_EVENT_JOIN, (unsigned)mark.category, (uint64_t)(uintptr_t)mark.name);
     if (t == NULL || !open_scope(r, t, word, 2)) return;
@@ -154,7 +153,7 @@ static void hook_join(const HostTraceHooks *hooks, HostTraceMark mark) {
 }
 
 static void hook_split(const HostTraceHooks *hooks, const uint64_t weight[HOST_TRACE_CATEGORIES]) {
-    ProfRecorder *r = (ProfRecorder *)(uintptr_t)hooks;
+    ProfRecorder *r = (ProfRecorder *)hooks;
     ProfThread *t = thread_here(r);
     if (t == NULL || t->skipped > 0) return;
     if (!has_room(r, t, 1 + HOST_TRACE_CATEGORIES)) {
@@ -173,7 +172,7 @@ static void hook_split(const HostTraceHooks *hooks, const uint64_t weight[HOST_T
 }
 
 static void hook_phase(const HostTraceHooks *hooks, HostTracePhase phase) {
-    ProfRecorder *r = (ProfRecorder *)(uintptr_t)hooks;
+    ProfRecorder *r = (ProfRecorder *)hooks;
     ProfThread *t = thread_here(r);
     if (t == NULL) return;
     if (!has_room(r, t, 1)) {

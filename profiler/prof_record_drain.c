@@ -14,10 +14,8 @@ static uint32_t name_number(ProfRecorder *r, uint64_t word) {
     const uint64_t key = word & ((UINT64_C(1) << 60) - 1); // category and address
     int32_t number = prof_table_get(&r->names, key);
     if (number >= 0) return (uint32_t)number;
-    const char *text = (const char *)(uintptr_t)(key & ((UINT64_C(1) << PROF_WORD_BITS) - 1));
-    uint32_t made = prof_writer_name(r->writer, (int)(key >> PROF_WORD_BITS), PROF_LAYER_CODE, text);
-    // Without memory the name is looked up anew each time.
-    if (!prof_table_put(&r->names, key, (int32_t)made)) return made;
+    uint32_t made = prof_writer_name(r->writer, (int)(key >> PROF_WORD_BITS), PROF_LAYER_CODE, prof_word_name(word));
+    (void)prof_table_put(&r->names, key, (int32_t)made); // without memory it is looked up anew each time
     return made;
 }
 
