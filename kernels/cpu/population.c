@@ -150,6 +150,7 @@ Status cpu_es_write(KernEs *base, const float *params, const float *first, const
 }
 
 Status cpu_es_read(KernEs *base, float *params, float *first, float *second) {
+    HOST_TRACE_SCOPE(HOST, "es read");
     CpuEs *es = (CpuEs *)base;
     int32_t count = es->spec.policy.params;
     copy_vector(params, es->params, count);

@@ -252,6 +252,7 @@ Status cpu_ppo_write(KernPpo *base, const KernPpoState *state) {
 }
 
 Status cpu_ppo_read(KernPpo *base, KernPpoState *state) {
+    HOST_TRACE_SCOPE(HOST, "ppo read");
     CpuPpo *ppo = (CpuPpo *)base;
     move_state(ppo, state, true);
     state->adam_steps = ppo->adam_steps;
@@ -284,6 +285,7 @@ static Status roll_out(CpuPpo *ppo, const KernPpoStep *step) {
 
 // Envs are folded in each shard, then shards, all in order; then the rollout with the updates before.
 static void take_statistics(CpuPpo *ppo, KernPpoReport *report) {
+    HOST_TRACE_SCOPE(LEARNING, "ppo statistics");
     int32_t obs = ppo->spec.sim.spec->obs, envs = ppo->spec.envs / ppo->spec.shards;
     PpoMoments of_obs[POLICY_OBS_MAX] = {{0}};
     PpoOutcome all = {.episodes = 0};
