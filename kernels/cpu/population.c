@@ -163,7 +163,10 @@ static void evaluate_piece(void *context, int64_t begin, int64_t end, int worker
     (void)begin;
     (void)end;
     CpuEvaluation *evaluation = context;
+    CpuProbe *probe = &evaluation->es->scratch[worker].probe;
+    cpu_probe_open(probe);
     evaluation->es->isa->ops->evaluate(evaluation, worker);
+    cpu_probe_close(probe);
 }
 
 Status cpu_es_evaluate(KernEs *base, const KernEsJob *job, const KernNormalizer *normalizer, KernEpisode *episodes,

@@ -264,7 +264,10 @@ Status cpu_ppo_read(KernPpo *base, KernPpoState *state) {
 
 static void rollout_piece(void *context, int64_t begin, int64_t end, int worker) {
     CpuPpo *ppo = context;
+    CpuProbe *probe = &ppo->scratch[worker].probe;
+    cpu_probe_open(probe);
     ppo->isa->ops->ppo_rollout(ppo, begin, end, worker);
+    cpu_probe_close(probe);
 }
 
 static Status roll_out(CpuPpo *ppo, const KernPpoStep *step) {
