@@ -186,8 +186,8 @@ static Status run_training(LaunchRun *run) {
     }
     host_progress_finish(&run->progress);
     if (status == STATUS_OK) status = finish(run);
-    launch_profile_end(run);
     if (status != STATUS_OK) return status;
+    launch_profile_end(run);
     launch_print_result(run, run->dir.path, stdout);
     if (run->is_stopped) {
         fprintf(stderr, "%s: stopped after a checkpoint; go on with: %s --resume %s\n", trainer->tool, trainer->tool,

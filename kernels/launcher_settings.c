@@ -45,7 +45,7 @@ static void read_options(LaunchRun *run) {
     o->dry_run = host_config_flag(c, "dry_run");
     o->json = host_config_flag(c, "json");
     o->quiet = host_config_flag(c, "quiet");
-    o->profile = host_config_flag(c, "profile");
+    o->profile = host_config_flag(c, "profile") || host_config_chars(c, "profile_window")[0] != '\0';
 }
 
 // What --resume and --eval do not go with.
@@ -112,7 +112,6 @@ static Status read_profile_options(LaunchRun *run) {
         snprintf(first, sizeof first, "%.*s", (int)(colon - text), text);
         TRY(host_parse_int("--profile-window", first, 1, INT64_MAX, "steps", &o->profile_first));
         TRY(host_parse_int("--profile-window", colon + 1, o->profile_first, INT64_MAX, "steps", &o->profile_last));
-        o->profile = true;
     }
     if (o->profile && (o->eval[0] != '\0' || o->dry_run)) {
         return host_fail(STATUS_USAGE, "--profile is for training: leave out --%s", o->dry_run ? "dry-run" : "eval");

@@ -32,7 +32,8 @@ static inline int32_t prof_table_get(const ProfTable *table, uint64_t key) {
 }
 
 static inline bool prof_table_grow(ProfTable *table) {
-    ProfTable grown = {.capacity = table->capacity > 0 ? 2 * table->capacity : 256, .count = table->count};
+    ProfTable grown = *table;
+    grown.capacity = table->capacity > 0 ? 2 * table->capacity : 256;
     grown.keys = (uint64_t *)malloc(grown.capacity * sizeof *grown.keys);
     grown.values = (int32_t *)malloc(grown.capacity * sizeof *grown.values);
     if (grown.keys == NULL || grown.values == NULL) {
@@ -67,7 +68,9 @@ static inline bool prof_table_put(ProfTable *table, uint64_t key, int32_t value)
 static inline void prof_table_free(ProfTable *table) {
     free(table->keys);
     free(table->values);
-    *table = (ProfTable){0};
+    table->keys = NULL;
+    table->values = NULL;
+    table->capacity = table->count = 0;
 }
 
 #ifdef __cplusplus
