@@ -5,6 +5,7 @@
 #include <random>
 #include <thread>
 
+#include "host/pool.h"
 #include "profiler/prof_clock.h"
 #include "profiler/prof_record.h"
 #include "tests/kernels/fresh_seed.h"
@@ -151,6 +152,37 @@ TEST_F(Record, OthersJoinAScope) {
     EXPECT_EQ(nullptr, a.find("/loop"));
     EXPECT_EQ(1, loop->cell[0].count);
     EXPECT_GE(loop->cell[0].thread_ns - loop->cell[0].main_ns, 2000000 - 1000);
+}
+
+TEST_F(Record, APoolsThreadsAreInTheCallersScope) {
+    HostPool *pool = nullptr;
+    ASSERT_EQ(STATUS_OK, host_pool_create(4, HOST_BIND_NONE, &pool));
+    auto body = [](void *, int64_t, int64_t, int) { spin(20000); };
+    std::vector<ProfRecorder *> stopped;
+    for (int round = 0; round < 20; round++) { // its threads go on from one recorder to the next
+        start();
+        for (int i = 0; i < 5; i++) {
+            HOST_TRACE_SCOPE(SIMULATION, "loop");
+            host_pool_for(pool, 16, 1, body, nullptr);
+        }
+        stop();
+        Analysed a(file_.path());
+        const ProfNode *loop = a.find("/loop");
+        ASSERT_NE(nullptr, loop);
+        EXPECT_EQ(5, loop->cell[0].count);
+        EXPECT_GE(loop->cell[0].thread_ns, 5 * 16 * 20000); // all of the work, whoever did it
+        EXPECT_TRUE(loop->is_leaf);
+        EXPECT_NE(nullptr, a.find("/loop/wait for workers"));
+        for (int32_t i = PROF_NODE_UNKNOWN + 1; i < a->node_count; i++)
+            EXPECT_TRUE(a.path(i) == "/loop" || a->nodes[i].category == HOST_TRACE_IDLE) << a.path(i);
+        EXPECT_EQ(0, a->unmatched_ends);
+        stopped.push_back(recorder_);
+        recorder_ = nullptr;
+        unlink(file_.path());
+    }
+    host_pool_free(pool);
+    for (ProfRecorder *recorder : stopped)
+        prof_recorder_free(recorder);
 }
 
 TEST_F(Record, AScopeThatOutlivesTheRecorderEndsQuietly) {
