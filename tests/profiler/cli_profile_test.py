@@ -171,6 +171,26 @@ class Report(ProfileTest):
 
 
 class Recording(ProfileTest):
+    def test_recording_changes_no_bit(self):
+        """Rounds that are timed take other paths through fused loops."""
+        for tool, env, changes in [
+            ("esrun", "cartpole", {"hidden": "64,64", "pop": 256, "threads": 1}),  # pipelines of two gangs
+            ("esrun", "pendulum", {"hidden": "32,32", "pop": 128, "activation": "relu"}),
+            ("esrun", "acrobot", {"hidden": "16", "recurrent": 8, "pop": 64, "generations": 4}),
+            ("esrun", "parking", {"hidden": "20,20", "pop": 128, "episodes": 4}),
+            ("pporun", "pendulum", {"envs": 64, "rollout": 64, "steps": 16384}),
+            ("pporun", "parking", {"recurrent": 8, "envs": 32, "shards": 4, "steps": 8192}),
+        ]:
+            with self.subTest(tool=tool, env=env):
+                plain = self.train(tool, env=env, **changes)
+                profiled = self.train(tool, "--profile", env=env, **changes)
+                self.assertEqual(plain["params_hash"], profiled["params_hash"])
+                self.assertEqual(plain["test_return_mean"], profiled["test_return_mean"])
+                scopes = self.report_json(profiled["run"])[0]["scopes"]
+                fused = [s for s in scopes if s["path"].endswith(("/es generation/es evaluate", "/ppo rollout"))]
+                self.assertEqual(1, len(fused))
+                self.assertLessEqual({"simulation", "policy", "learning"}, set(fused[0]["split"]))
+
     def entered(self, folder, path):
         return sum(s["count"] for s in self.report_json(folder)[0]["scopes"] if s["path"] == path)
 
