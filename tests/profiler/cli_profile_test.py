@@ -102,6 +102,31 @@ class Report(ProfileTest):
                 self.assertEqual({p: v for p, v in expected.items() if v != [0, 0]},
                                  {p: v for p, v in found.items() if v != [0, 0]})  # fmt: skip
 
+    def test_another_reader_knows_every_kind_of_event(self):
+        """A trace with a device, by hand: what the other reader finds, and what profreport makes of it."""
+        path = Path(__file__).resolve().parents[1] / "fuzz" / "corpus" / "trace" / "all_kinds"
+        trace = Trace(path.read_bytes())
+        self.assertEqual([(5000, "BEGIN", {"name": 0}), (5010, "CAPTURE", {"node": 9}), (5020, "LAUNCH", {"correlation": 1}),
+                          (5030, "SPLIT", {"weights": {0: 3, 1: 400}}), (5090, "END", {}),
+                          (5100, "OTHER", {"code": 1, "bytes": b"\x02"}), (5100, "OTHER", {"code": 2, "bytes": b"\x05"}),
+                          (5100, "BEGIN", {"name": 1}), (5110, "LAUNCH", {"correlation": 2}), (5120, "BEGIN", {"name": 2}),
+                          (5300, "END", {}), (5400, "END", {})], trace.events[0])  # fmt: skip
+        self.assertEqual([(5010, "JOIN", {"name": 0, "stream": 0}), (5080, "END", {})], trace.events[1][:2])
+        self.assertEqual((5130, "INTERVAL", {"duration": 100, "correlation": 2, "node": 9, "work": 0, "name": 0, "threads": 0}),
+                         trace.events[2][1])  # fmt: skip
+        self.assertEqual({"device": True, "main": False, "os_id": 0, "number": 0, "capacity": 1000, "name": "stream 2"},
+                         trace.streams[2])  # fmt: skip
+        self.assertEqual({"category": 15, "layer": 2, "name": "call"}, trace.names[3])
+        run = self.report_json(path)[0]
+        scopes = {s["path"]: s for s in run["scopes"]}
+        for name, (count, ns) in trace.scopes().items():
+            found = scopes["/(outside)" if name == "(outside)" else name]
+            self.assertEqual((count, ns), (found["count"], found["thread_ns"]), name)
+        self.assertEqual(60, scopes["/simulate"]["device_ns"])
+        self.assertEqual(100, scopes["/act/simulate"]["device_ns"])  # captured in the one, launched in the other
+        self.assertEqual(100, scopes["/(unknown launch)"]["device_ns"])
+        self.assertEqual((1000, 5, None), (run["total"]["wall_ns"], run["total"]["dropped_events"], run["no_gpu_time_because"]))
+
     def test_text_says_why_there_is_no_gpu_time(self):
         text = self.report(self.train("esrun", "--profile")["run"])
         for words in [*BOUNDS, "No GPU time: the run computed on the CPU (cpu: 2 threads", "Outside leaf scopes:",
