@@ -74,12 +74,13 @@ typedef struct ProfWall {
 
 // Of one node in one phase.
 typedef struct ProfCell {
-    int64_t count;     // how often it was entered; joining does not count
-    int64_t thread_ns; // of all threads
-    int64_t main_ns;   // of the main thread
-    int64_t intervals; // of the device
-    int64_t device_ns; // sum of them
-    int64_t bound_ns;  // the device is idle, and this node is what the main thread is in
+    int64_t count;                 // how often it was entered; joining does not count
+    int64_t entries, main_entries; // by any thread, joining too; by the main thread
+    int64_t thread_ns;             // of all threads
+    int64_t main_ns;               // of the main thread
+    int64_t intervals;             // of the device
+    int64_t device_ns;             // sum of them
+    int64_t bound_ns;              // the device is idle, and this node is what the main thread is in
     ProfWall wall;
 } ProfCell;
 

@@ -156,7 +156,28 @@ static void put_worker(FILE *stream, const ProfWorker *w, const char *trace) {
     fputc('}', stream);
 }
 
-static void put_scope(FILE *stream, const ProfSummary *s, int32_t index) {
+static void put_estimate(FILE *stream, bool *first, const char *key, ProfEstimate e) {
+    put_key(stream, first, key);
+    fprintf(stream, "{\"low\": %.17g, \"median\": %.17g, \"high\": %.17g}", e.low, e.median, e.high);
+}
+
+// null where the profiler's own cost is not known.
+static void put_correction(FILE *stream, bool *first, const ProfRun *run) {
+    put_key(stream, first, "correction");
+    if (!run->has_cost) {
+        fputs("null", stream);
+        return;
+    }
+    fputc('{', stream);
+    bool in = true;
+    put_estimate(stream, &in, "pair_ns", run->cost.pair_ns);
+    put_estimate(stream, &in, "inside_ns", run->cost.inside_ns);
+    put_estimate(stream, &in, "wall_ns", prof_cost_wall(&run->cost, &run->summary));
+    fputc('}', stream);
+}
+
+static void put_scope(FILE *stream, const ProfRun *run, int32_t index) {
+    const ProfSummary *s = &run->summary;
     const ProfScope *scope = &s->scopes[index];
     char path[4096];
     bool first = true;
@@ -170,6 +191,8 @@ static void put_scope(FILE *stream, const ProfSummary *s, int32_t index) {
     put_int(stream, &first, "thread_ns", scope->thread_ns);
     put_int(stream, &first, "main_ns", scope->main_ns);
     put_int(stream, &first, "within_ns", scope->within_ns);
+    put_int(stream, &first, "entries", scope->entries);
+    if (run->has_cost) put_estimate(stream, &first, "corrected_thread_ns", prof_cost_scope(&run->cost, scope));
     put_int(stream, &first, "intervals", scope->intervals);
     put_int(stream, &first, "device_ns", scope->device_ns);
     put_int(stream, &first, "cpu_only_ns", scope->wall.cpu_ns);
@@ -201,6 +224,7 @@ static void put_run(FILE *stream, const ProfRun *run) {
     } else {
         host_json_put(stream, no_gpu);
     }
+    put_correction(stream, &first, run);
     put_key(stream, &first, "bound_share");
     fputc('{', stream);
     bool in = true;
@@ -220,7 +244,7 @@ static void put_run(FILE *stream, const ProfRun *run) {
     fputs("],\n \"scopes\": [", stream);
     for (int32_t i = 0; i < s->scope_count; i++) {
         fputs(i > 0 ? ",\n  " : "\n  ", stream);
-        put_scope(stream, s, i);
+        put_scope(stream, run, i);
     }
     fputs("]}", stream);
 }

@@ -121,6 +121,29 @@ static void print_categories(const ProfSummary *s, FILE *stream) {
     if (f->lost_ns > 0) fprintf(stream, "Lost: %.2f%% of threads' time.\n", percent(f->lost_ns, f->thread_ns));
 }
 
+// Raw and corrected time of all workers together.
+static void print_cost(const ProfRun *run, FILE *stream) {
+    const ProfFigures *f = &run->summary.total;
+    if (run->is_too_dense) {
+        fprintf(stream,
+                "Not corrected for the profiler's own cost: scopes are too dense, %" PRId64 " on main threads.\n",
+                f->main_entries);
+        return;
+    }
+    if (!run->has_cost) {
+        fprintf(stream,
+                "Not corrected for the profiler's own cost: profreport --calibrate measures it, once per machine.\n");
+        return;
+    }
+    ProfEstimate wall = prof_cost_wall(&run->cost, &run->summary);
+    double raw_ns = (double)f->wall_ns, scale = raw_ns > 0.0 ? 100.0 / raw_ns : 0.0;
+    fprintf(stream,
+            "The profiler's own cost: %.3f%% of the wall clock (95%% interval %.3f%% to %.3f%%; %.1f ns for each of "
+            "%" PRId64 " scopes of main threads): %.6f s raw, %.6f s corrected.\n",
+            scale * (raw_ns - wall.median), scale * (raw_ns - wall.high), scale * (raw_ns - wall.low),
+            run->cost.pair_ns.median, f->main_entries, 1e-9 * raw_ns, 1e-9 * wall.median);
+}
+
 // ---- the tree of scopes --------------------------------------------------------------------------------------------
 
 typedef struct Ordered {
@@ -248,6 +271,7 @@ void prof_report_text(const ProfRun *run, bool all, FILE *stream) {
     print_damage(run, stream);
     print_bound(s, stream);
     print_categories(s, stream);
+    print_cost(run, stream);
     print_scopes(s, all, stream);
     print_device(s, stream);
     print_transitions(s, stream);

@@ -103,6 +103,17 @@ Status prof_run_load(const char *tool, const char *path, unsigned phases, ProfRu
     return status;
 }
 
+Status prof_run_correct(ProfRun *run, const char *path) {
+    TRY(prof_cost_load(path, &run->cost, &run->has_cost));
+    for (int32_t i = 0; i < run->summary.worker_count; i++) {
+        if (strcmp(run->summary.workers[i].process.host, run->cost.host) != 0) run->has_cost = false;
+    }
+    const ProfFigures *f = &run->summary.total;
+    run->is_too_dense = run->has_cost && 20.0 * (double)f->main_entries * run->cost.pair_ns.median > (double)f->wall_ns;
+    run->has_cost = run->has_cost && !run->is_too_dense;
+    return STATUS_OK;
+}
+
 void prof_run_free(ProfRun *run) {
     for (int i = 0; i < run->trace_count; i++)
         free(run->traces[i]);

@@ -22,6 +22,8 @@ static ProfCell cell_of(const ProfNode *node, unsigned phases) {
         const ProfCell *cell = &node->cell[p];
         if (!counts(phases, p)) continue;
         sum.count += cell->count;
+        sum.entries += cell->entries;
+        sum.main_entries += cell->main_entries;
         sum.thread_ns += cell->thread_ns;
         sum.main_ns += cell->main_ns;
         sum.intervals += cell->intervals;
@@ -65,6 +67,8 @@ static void add_node(const ProfAnalysis *a, int32_t index, unsigned phases, Prof
     ProfCell cell = cell_of(node, phases);
     f->thread_ns += cell.thread_ns;
     f->main_ns += cell.main_ns;
+    f->entries += cell.entries;
+    f->main_entries += cell.main_entries;
     if (index == PROF_NODE_LOST) f->lost_ns += cell.thread_ns;
     if (!node->is_leaf && index != PROF_NODE_LOST && node->category != HOST_TRACE_IDLE) {
         f->outside_ns += cell.thread_ns;
@@ -212,6 +216,7 @@ static Status add_scopes(ProfSummary *s, const ProfAnalysis *a) {
         ProfCell cell = cell_of(node, s->phases);
         scope->is_leaf = scope->is_leaf && node->is_leaf;
         scope->count += cell.count;
+        scope->entries += cell.entries;
         scope->thread_ns += cell.thread_ns;
         scope->main_ns += cell.main_ns;
         scope->intervals += cell.intervals;
@@ -242,7 +247,9 @@ void prof_summary_finish(ProfSummary *s) {
     for (int32_t i = 0; i < s->scope_count; i++)
         s->scopes[i].within_ns = s->scopes[i].thread_ns;
     for (int32_t i = s->scope_count - 1; i >= 0; i--) {
-        if (s->scopes[i].parent >= 0) s->scopes[s->scopes[i].parent].within_ns += s->scopes[i].within_ns;
+        if (s->scopes[i].parent < 0) continue;
+        s->scopes[s->scopes[i].parent].within_ns += s->scopes[i].within_ns;
+        s->scopes[s->scopes[i].parent].entries_within += s->scopes[i].entries;
     }
 }
 

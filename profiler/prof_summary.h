@@ -32,6 +32,7 @@ typedef struct ProfFigures {
     int64_t outside_ns;            // threads, outside leaf scopes; the time that is lost is apart
     int64_t outside_main_ns;       // the same of the main thread
     int64_t lost_ns;
+    int64_t entries, main_entries; // of scopes: by any thread, by the main thread
 
     // Of the whole trace, whatever the phases.
     int64_t phase_ns[HOST_TRACE_PHASES];
@@ -54,8 +55,9 @@ typedef struct ProfScope {
     bool is_leaf;
     char name[PROF_TEXT_MAX];
     uint64_t split[HOST_TRACE_CATEGORIES];
-    int64_t count, thread_ns, main_ns, intervals, device_ns;
-    int64_t within_ns; // thread_ns with all scopes below
+    int64_t count, entries, thread_ns, main_ns, intervals, device_ns;
+    int64_t entries_within; // of the scopes directly below
+    int64_t within_ns;      // thread_ns with all scopes below
     ProfWall wall;
 } ProfScope;
 

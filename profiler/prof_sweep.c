@@ -69,7 +69,10 @@ static void enter(Sweep *s, int thread, int32_t node, bool counts) {
     }
     t->stack[t->depth++] = node;
     prof_sweep_switch(s, thread, node);
-    if (counts) s->a->nodes[node].cell[s->phase].count++;
+    ProfCell *cell = &s->a->nodes[node].cell[s->phase];
+    cell->entries++;
+    cell->main_entries += thread == s->main;
+    cell->count += counts;
 }
 
 static void leave(Sweep *s, int thread) {

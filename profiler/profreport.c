@@ -9,7 +9,8 @@
 
 static const char help[] = "profreport RUN...          where the time of a run went; several runs are compared\n"
                            "profreport RUN --json      everything, for programs\n"
-                           "profreport RUN --chrome F  a timeline for Perfetto\n";
+                           "profreport RUN --chrome F  a timeline for Perfetto\n"
+                           "profreport --calibrate     measure the profiler's own cost, for corrected times\n";
 
 typedef struct ReportConfig {
 #define OPTION  HOST_CONFIG_FIELD
@@ -50,6 +51,26 @@ static Status print(const ReportConfig *config, const ProfRun *runs, int count) 
     return host_file_check_stdout();
 }
 
+static Status calibrate(void) {
+    char path[HOST_PATH_MAX];
+    ProfCost cost;
+    TRY(prof_cost_path(path));
+    TRY(prof_cost_measure(&cost));
+    TRY(prof_cost_save(&cost, path));
+    printf("a scope costs %.2f ns (95%% interval %.2f to %.2f), of which %.2f ns (%.2f to %.2f) count for itself; kept "
+           "in %s\n",
+           cost.pair_ns.median, cost.pair_ns.low, cost.pair_ns.high, cost.inside_ns.median, cost.inside_ns.low,
+           cost.inside_ns.high, path);
+    return host_file_check_stdout();
+}
+
+// What cannot be read corrects nothing, and is no reason to report nothing.
+static void correct(ProfRun *run) {
+    char path[HOST_PATH_MAX];
+    if (prof_cost_path(path) != STATUS_OK) return;
+    if (prof_run_correct(run, path) != STATUS_OK) fprintf(stderr, "profreport: warning: %s\n", host_message());
+}
+
 static Status load_and_print(const ReportConfig *config, const ConfigArgs *args) {
     unsigned phases = config->phase == 0 ? (unsigned)PROF_ALL_PHASES : 1u << (config->phase - 1);
     ProfRun *runs = calloc((size_t)args->count, sizeof *runs);
@@ -58,7 +79,8 @@ static Status load_and_print(const ReportConfig *config, const ConfigArgs *args)
     int loaded = 0;
     while (status == STATUS_OK && loaded < args->count) {
         status = prof_run_load(table.tool, args->positional[loaded], phases, &runs[loaded]);
-        loaded += status == STATUS_OK;
+        if (status != STATUS_OK) break;
+        correct(&runs[loaded++]);
     }
     if (status == STATUS_OK) status = print(config, runs, loaded);
     for (int i = 0; i < loaded; i++)
@@ -84,6 +106,9 @@ static Status run_command(int argc, char **argv) {
         printf("profreport %s\n", SHOAL_VERSION);
         return host_file_check_stdout();
     }
+    if (values.calibrate && args.count > 0)
+        return host_fail(STATUS_USAGE, "--calibrate is for the machine, not for a run");
+    if (values.calibrate) return calibrate();
     if (args.count == 0) return host_fail(STATUS_USAGE, "which run? profreport RUN...");
     if (values.json && values.csv) return host_fail(STATUS_USAGE, "--json and --csv: one of them");
     if (values.chrome[0] != '\0' && args.count > 1) return host_fail(STATUS_USAGE, "--chrome takes one run");

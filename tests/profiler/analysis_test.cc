@@ -26,6 +26,8 @@ void expect_node(const BruteForce &brute, const std::string &path, const BruteNo
     for (int p = 0; p < HOST_TRACE_PHASES; p++) {
         const ProfCell &cell = found.cell[p];
         EXPECT_EQ(expected.count[p], cell.count) << path;
+        EXPECT_EQ(expected.entries[p], cell.entries) << path;
+        EXPECT_EQ(expected.main_entries[p], cell.main_entries) << path;
         EXPECT_EQ(expected.thread_ns[p], cell.thread_ns) << path;
         EXPECT_EQ(expected.main_ns[p], cell.main_ns) << path;
         EXPECT_EQ(expected.intervals[p], cell.intervals) << path;

@@ -14,6 +14,7 @@
 namespace profiler_test {
 
 struct BruteNode {
+    int64_t entries[HOST_TRACE_PHASES] = {}, main_entries[HOST_TRACE_PHASES] = {};
     int64_t count[HOST_TRACE_PHASES] = {}, thread_ns[HOST_TRACE_PHASES] = {}, main_ns[HOST_TRACE_PHASES] = {};
     int64_t intervals[HOST_TRACE_PHASES] = {}, device_ns[HOST_TRACE_PHASES] = {}, bound_ns[HOST_TRACE_PHASES] = {};
     ProfWall wall[HOST_TRACE_PHASES] = {};
@@ -158,6 +159,8 @@ class BruteForce {
             std::string path = e.kind == PROF_EVENT_JOIN ? joined(e) : child(innermost(s), e.name);
             t.stack.push_back(path);
             nodes[path].entered = true;
+            nodes[path].entries[phase_]++;
+            nodes[path].main_entries[phase_] += static_cast<int>(s) == main_;
             if (e.kind == PROF_EVENT_BEGIN) nodes[path].count[phase_]++;
         } else if (e.kind == PROF_EVENT_LAUNCH) {
             launches_[e.correlation] = {innermost(s), e.time_ns};

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -278,6 +279,32 @@ class Recording(ProfileTest):
                 self.refused(code, words, "cartpole", "--out", out, "--device=cpu", *args)
 
 
+class Calibration(ProfileTest):
+    def test_raw_and_corrected(self):
+        environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}
+        folder = self.train("esrun", "--profile")["run"]
+        before = self.run_tool("profreport", folder, env=environment)
+        self.assertIn("Not corrected for the profiler's own cost: profreport --calibrate", before.out)
+        self.assertIsNone(json.loads(self.run_tool("profreport", folder, "--json", env=environment).out)["runs"][0]["correction"])
+        done = self.run_tool("profreport", "--calibrate", env=environment)
+        self.assertEqual(0, done.code, done)
+        self.assertIn("a scope costs ", done.out)
+        self.assertIn("s corrected.", self.run_tool("profreport", folder, env=environment).out)
+        run = json.loads(self.run_tool("profreport", folder, "--json", env=environment).out)["runs"][0]
+        wall, pair = run["correction"]["wall_ns"], run["correction"]["pair_ns"]
+        self.assertTrue(wall["low"] <= wall["median"] <= wall["high"])
+        entries = (run["total"]["wall_ns"] - wall["median"]) / pair["median"]
+        self.assertAlmostEqual(round(entries), entries, places=3)
+        for scope in run["scopes"]:
+            self.assertLessEqual(scope["corrected_thread_ns"]["low"], scope["corrected_thread_ns"]["high"])
+        (self.folder / "cache" / "shoal" / "profiler-cost.json").write_text("{", encoding="utf-8")
+        done = self.run_tool("profreport", folder, env=environment)
+        self.assertEqual(0, done.code, done)
+        self.assertIn("profreport: warning: ", done.err)
+        self.assertIn("Not corrected for the profiler's own cost", done.out)
+        self.assertEqual(0, self.run_tool("profreport", "--calibrate", env=environment).code)
+
+
 class Refusals(ProfileTest):
     def refused_report(self, code, words, *args):
         done = self.run_tool("profreport", *args)
@@ -294,6 +321,7 @@ class Refusals(ProfileTest):
         self.refused_report(2, "--jsn", "--jsn", "x")
         self.refused_report(2, "--phase", "x", "--phase", "sleep")
         self.refused_report(2, "one of them", "x", "--json", "--csv")
+        self.refused_report(2, "--calibrate is for the machine", "x", "--calibrate")
         self.refused_report(2, "--chrome takes one run", "x", "y", "--chrome", "z")
         self.refused_report(1, "No such file", "nowhere")
         self.refused_report(1, "there are no traces: --profile", "run")

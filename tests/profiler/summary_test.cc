@@ -170,6 +170,33 @@ TEST(Summary, TheReportOfAGpu) {
     EXPECT_EQ(std::string::npos, text.find("No GPU time")) << text;
 }
 
+TEST(Summary, DenseScopesAreNotCorrectedFor) {
+    char host[PROF_TEXT_MAX] = "";
+    gethostname(host, sizeof host - 1);
+    ProfCost cost = {};
+    TraceFile file, costs;
+    ASSERT_EQ(STATUS_OK, prof_cost_measure(&cost)) << host_message();
+    cost.pair_ns = {10, 10, 10};
+    ASSERT_EQ(STATUS_OK, prof_cost_save(&cost, costs.path())) << host_message();
+    for (int scopes : {4, 6, 5}) { // of 1000 ns
+        Trace t = gpu_trace();
+        set_text(t.process.host, scopes == 5 ? "elsewhere" : host);
+        t.streams[0].events.clear();
+        for (int i = 0; i < scopes; i++) {
+            t.streams[0].events.push_back(begin(10 * i, 0));
+            t.streams[0].events.push_back(end(10 * i + 5));
+        }
+        unlink(file.path());
+        write_trace(t, file.path());
+        ProfRun run;
+        ASSERT_EQ(STATUS_OK, prof_run_load("test", file.path(), PROF_ALL_PHASES, &run));
+        ASSERT_EQ(STATUS_OK, prof_run_correct(&run, costs.path())) << host_message();
+        EXPECT_EQ(scopes == 4, run.has_cost);
+        EXPECT_EQ(scopes == 6, run.is_too_dense);
+        prof_run_free(&run);
+    }
+}
+
 TEST(Summary, WhyThereIsNoGpuTime) {
     Trace t = gpu_trace();
     t.streams[1].events.clear();
