@@ -97,6 +97,7 @@ static void normalizer_of(const Es *es, KernNormalizer *out) {
 
 // Takes in a generation's observations, by (member, episode). On failure nothing has been taken in.
 static Status fold_observations(Es *es) {
+    HOST_TRACE_SCOPE(LEARNING, "es observations");
     if (es->sums == NULL) return STATUS_OK;
     int obs = es->spec.policy.size[0];
     int64_t episodes = (int64_t)es->spec.members * es->spec.episodes;
@@ -120,6 +121,7 @@ static Status fold_observations(Es *es) {
 }
 
 static void fold_fitness(Es *es, EsReport *report) {
+    HOST_TRACE_SCOPE(LEARNING, "es fitness");
     double sum = 0.0, low = (double)INFINITY, high = -low;
     int64_t steps = 0;
     for (int32_t m = 0; m < es->spec.members; m++) {

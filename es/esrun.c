@@ -3,6 +3,7 @@
 
 #include "es/es.h"
 #include "kernels/launcher.h"
+#include "profiler/prof_launch.h"
 
 typedef struct EsRun {
     Es es;
@@ -89,6 +90,7 @@ static Status load(void *state, const char *path) { return es_load(&((EsRun *)st
 int main(int argc, char **argv) {
     static EsRun run;
     static EsConfig values;
+    static ProfLaunch profile;
     const KernTrainer trainer = {
         .tool = "esrun",
         .version = SHOAL_VERSION,
@@ -101,6 +103,7 @@ int main(int argc, char **argv) {
         .table = es_config_table(),
         .values = &values,
         .state = &run,
+        .profiler = {prof_launch_start, prof_launch_stop, &profile},
         .columns = columns,
         .column_count = sizeof columns / sizeof columns[0],
         .defaults = es_config_simulator_defaults,
@@ -116,5 +119,7 @@ int main(int argc, char **argv) {
         .save = save,
         .load = load,
     };
-    return kern_launch(&trainer, argc, argv);
+    int status = kern_launch(&trainer, argc, argv);
+    prof_launch_free(&profile);
+    return status;
 }

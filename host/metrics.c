@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "host/file.h"
+#include "host/trace.h"
 
 enum { ROW_MAX_BYTES = HOST_METRICS_COLUMNS_MAX * 72, FILE_MAX_BYTES = 1 << 30 };
 
@@ -125,6 +126,7 @@ Status host_metrics_resume(HostMetrics *metrics, const char *path, const char *c
 }
 
 Status host_metrics_row(HostMetrics *metrics, const double *values) {
+    HOST_TRACE_SCOPE(IO, "metrics");
     char row[ROW_MAX_BYTES];
     size_t used = 0;
     for (int i = 0; i < metrics->column_count; i++) {

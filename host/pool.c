@@ -1,3 +1,4 @@
+#define _GNU_SOURCE // pthread_setname_np
 #include "host/pool.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "host/pool_cpu.h"
+#include "host/trace.h"
 
 enum { CACHE_LINE_BYTES = 64, SPIN_ROUNDS = 2000, STACK_BYTES = 2 << 20 };
 
@@ -40,6 +42,7 @@ struct HostPool { // NOLINT(clang-analyzer-optin.performance.Padding): lines tha
     HostPoolBody *body;
     void *context;
     int64_t count, grain;
+    HostTraceMark scope; // the caller's
     bool stop;
 
     _Alignas(CACHE_LINE_BYTES) _Atomic int64_t next; // first index not handed out
@@ -96,12 +99,26 @@ static void *worker_main(void *argument) {
         self->status = host_cores_pin(pool->cores, self->index);
         snprintf(self->message, sizeof self->message, "%.255s", host_message());
     }
+    const HostTraceHooks *waiting = NULL;
     // The first loop is the creator's own, to learn how pinning went.
     for (uint32_t seen = 0;;) {
         seen = gate_wait(&pool->start, seen, pool->spin_rounds);
+        host_trace_end(waiting);
         if (pool->stop) return NULL;
+        const HostTraceHooks *joined = host_trace_join(pool->scope);
         work(pool, self->index);
+        host_trace_end(joined);
+        waiting = host_trace_begin(HOST_TRACE_IDLE, "wait for a loop"); // before the caller may go on, and detach
         if (atomic_fetch_sub(&pool->running.word, 1) == 1) gate_wake(&pool->running);
+    }
+}
+
+static void wait_for_workers(HostPool *pool) {
+    HOST_TRACE_SCOPE(IDLE, "wait for workers");
+    for (;;) {
+        uint32_t left = atomic_load_explicit(&pool->running.word, memory_order_acquire);
+        if (left == 0) return;
+        gate_wait(&pool->running, left, pool->spin_rounds);
     }
 }
 
@@ -114,6 +131,7 @@ void host_pool_for(HostPool *pool, int64_t count, int64_t grain, HostPoolBody *b
     if (grain < 1) grain = 1;
     pool->body = body;
     pool->context = context;
+    pool->scope = host_trace_mark();
     pool->count = count > 0 ? count : 0;
     pool->grain = grain;
     atomic_store_explicit(&pool->next, 0, memory_order_relaxed);
@@ -124,11 +142,7 @@ void host_pool_for(HostPool *pool, int64_t count, int64_t grain, HostPoolBody *b
         gate_wake(&pool->start);
     }
     work(pool, 0);
-    while (is_shared) {
-        uint32_t left = atomic_load_explicit(&pool->running.word, memory_order_acquire);
-        if (left == 0) break;
-        gate_wait(&pool->running, left, pool->spin_rounds);
-    }
+    if (is_shared) wait_for_workers(pool);
     atomic_store_explicit(&pool->busy, false, memory_order_release);
 }
 
@@ -144,7 +158,11 @@ static Status start_threads(HostPool *pool) {
     for (int i = 1; i < pool->threads && !failed; i++) {
         pool->workers[i] = (Worker){.pool = pool, .index = i};
         failed = pthread_create(&pool->workers[i].thread, &attributes, worker_main, &pool->workers[i]);
-        if (!failed) pool->started++;
+        if (failed) break;
+        pool->started++;
+        char name[24]; // for debuggers and profiles
+        snprintf(name, sizeof name, "worker %d", i);
+        pthread_setname_np(pool->workers[i].thread, name);
     }
     pthread_attr_destroy(&attributes);
     if (failed)

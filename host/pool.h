@@ -4,6 +4,8 @@
 // takes part as worker 0. Which worker gets which piece is not deterministic: results must depend on the piece only,
 // and `worker` may choose nothing but scratch memory.
 //
+// With a profiler attached, threads that help are in the caller's innermost scope meanwhile, and else in a wait.
+//
 // Ownership: the pool owns its threads until host_pool_free(). Errors: STATUS_USAGE (thread count), STATUS_SYSTEM
 // (thread or binding refused). Thread safety: one loop at a time; starting one while another runs on the same pool,
 // from inside or from another thread, is a programmer's mistake and aborts. The floating-point state is left alone:

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "host/clock.h"
+#include "host/trace.h"
 
 #define BAR_INTERVAL_S  0.1
 #define LINE_INTERVAL_S 2.0
@@ -70,6 +71,7 @@ static void draw_bar(HostProgress *progress, int64_t done, const char *text, con
 }
 
 void host_progress_update(HostProgress *progress, int64_t done, const char *text) {
+    HOST_TRACE_SCOPE(HOST, "progress");
     if (progress->mode == HOST_PROGRESS_QUIET) return;
     double now_s = host_now_s();
     double interval_s = progress->mode == HOST_PROGRESS_BAR ? BAR_INTERVAL_S : LINE_INTERVAL_S;

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/trace.h"
+
 enum { DEFAULT_NAMES_MAX = 100000 };
 
 // The generation in "gen-00000012.safetensors"; -1 for any other name.
@@ -243,6 +245,7 @@ static Status remove_older(void *context, const char *folder, const char *name) 
 }
 
 Status host_run_dir_prune(const HostRunDir *run, int keep) {
+    HOST_TRACE_SCOPE(IO, "prune checkpoints");
     int64_t generations[16];
     if (keep < 1 || keep > 16) return host_fail(STATUS_SYSTEM, "cannot keep %d checkpoints; allowed: 1 to 16", keep);
     Newest newest = {.keep = keep, .generation = generations};

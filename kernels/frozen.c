@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "host/trace.h"
 #include "sim/sim_rng.h"
 
 Status kern_check_returns(const char *env, const KernEpisode *episodes, int64_t members, int64_t per_member) {
@@ -18,6 +19,7 @@ Status kern_test(KernEs *es, const KernNormalizer *normalizer, const char *env, 
     KernEsJob job = {.purpose = SIM_RNG_EVALUATE, .generation = round, .count = 1, .episodes = count};
     TRY(es->backend->ops->es_evaluate(es, &job, normalizer, episodes, NULL));
     TRY(kern_check_returns(env, episodes, 1, count));
+    HOST_TRACE_SCOPE(HOST, "fold test");
     double sum = 0.0, square = 0.0;
     int64_t steps = 0;
     for (int32_t i = 0; i < count; i++) {

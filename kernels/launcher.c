@@ -6,6 +6,7 @@
 
 #include "host/clock.h"
 #include "host/signals.h"
+#include "host/trace.h"
 #include "kernels/launcher_run.h"
 
 enum { CHECKPOINTS_KEPT = 2 };
@@ -54,7 +55,9 @@ static Status write_metrics(LaunchRun *run, bool tested) {
 }
 
 static Status test(LaunchRun *run, uint32_t round, KernTest *result) {
+    host_trace_phase(HOST_PHASE_EVALUATE);
     Status status = run->trainer->test(run->trainer->state, round, (int32_t)run->options.test_episodes, result);
+    host_trace_phase(HOST_PHASE_TRAIN);
     look(run); // it took time
     return status;
 }
@@ -99,7 +102,10 @@ static Status train(LaunchRun *run) {
     while (!held && run->at.done < run->at.total) {
         KernStepReport report;
         if (host_stop_requested()) return host_fail(STATUS_STOPPED, "stopped between two %ss", run->trainer->step);
+        TRY(launch_profile_begin(run));
+        host_trace_phase(run->has_stepped ? HOST_PHASE_TRAIN : HOST_PHASE_WARM_UP);
         TRY(run->trainer->advance(run->trainer->state, &report));
+        run->has_stepped = true;
         look(run);
         bool tested = is_test_due(run);
         Status status = tested ? test_target(run, &held) : STATUS_OK;
@@ -110,6 +116,7 @@ static Status train(LaunchRun *run) {
         held = held && options->stop_at_target;
         if (held) set_outcome(run, "target held");
         if (run->at.done % options->checkpoint_every == 0) TRY(save(run));
+        if (run->at.done >= options->profile_last) launch_profile_end(run);
     }
     return STATUS_OK;
 }
@@ -181,6 +188,7 @@ static Status run_training(LaunchRun *run) {
     host_progress_finish(&run->progress);
     if (status == STATUS_OK) status = finish(run);
     if (status != STATUS_OK) return status;
+    launch_profile_end(run);
     launch_print_result(run, run->dir.path, stdout);
     if (run->is_stopped) {
         fprintf(stderr, "%s: stopped after a checkpoint; go on with: %s --resume %s\n", trainer->tool, trainer->tool,
@@ -254,6 +262,7 @@ int kern_launch(const KernTrainer *trainer, int argc, char **argv) {
     Status status = run_command(&run, argc, argv);
     if (status == STATUS_OK) status = host_file_check_stdout();
     if (status != STATUS_OK) fprintf(stderr, "%s: %s\n", trainer->tool, host_message());
+    launch_profile_end(&run);
     host_metrics_close(&run.metrics);
     host_run_dir_close(&run.dir);
     trainer->close(trainer->state);

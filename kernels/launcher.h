@@ -62,6 +62,15 @@ typedef struct KernRunPlan {
     int64_t env_steps;
 } KernRunPlan;
 
+// What records a profile of a run, in its folder: kern_launch() says when.
+typedef struct KernProfiler {
+    // From now on. device_kind: "cpu" or "cuda"; device: for people.
+    Status (*start)(void *self, const char *folder, const char *tool, const char *device_kind, const char *device);
+    // No longer. `text` receives a line for people.
+    Status (*stop)(void *self, char *text, size_t size);
+    void *self; // lasts as long as the program's threads
+} KernProfiler;
+
 typedef struct KernTrainer {
     const char *tool;    // "esrun"
     const char *version; // "1.2.3"
@@ -71,6 +80,7 @@ typedef struct KernTrainer {
     const ConfigTable *table;
     void *values;               // the table's struct
     void *state;                // the trainer's own; zeros: not open
+    KernProfiler profiler;      // of --profile
     const char *const *columns; // of metrics.csv, [column_count]; those of the test follow
     int column_count;
 

@@ -17,8 +17,9 @@ typedef struct LaunchOptions {
     const char *env, *out, *resume, *config, *eval;
     int64_t seed, test_every, test_episodes, checkpoint_every;
     double target;
-    bool stop_at_target, list, dry_run, json, quiet;
-    int threads; // 0: as many as allowed
+    bool stop_at_target, list, dry_run, json, quiet, profile;
+    int64_t profile_first, profile_last; // steps of the run, counted from 1
+    int threads;                         // 0: as many as allowed
 } LaunchOptions;
 
 typedef struct LaunchRun {
@@ -35,6 +36,8 @@ typedef struct LaunchRun {
     int64_t saved; // steps done in the newest checkpoint; -1: none
     KernTest test; // the latest, if there was one
     bool has_test;
+    bool is_profiled; // now
+    bool has_stepped; // in this process
     bool is_tested;   // the final test was made
     bool is_stopped;  // by a signal
     char outcome[32]; // "target held", "generations done", "stopped", "tested"
@@ -42,6 +45,11 @@ typedef struct LaunchRun {
 
 // Puts the layers together: simulator defaults < config file (or the resumed run's) < command line.
 Status launch_read_settings(LaunchRun *run, int argc, char **argv) HOST_MUST_CHECK;
+
+// --profile: begins before the first step of the window, ends after the last one. What cannot be recorded any more is
+// said, and ends no run.
+Status launch_profile_begin(LaunchRun *run) HOST_MUST_CHECK;
+void launch_profile_end(LaunchRun *run);
 
 // Checks that a resumed run's settings are those of its checkpoint, but for what may change.
 Status launch_check_resumed(LaunchRun *run, const char *checkpoint) HOST_MUST_CHECK;

@@ -1,4 +1,5 @@
 // What a launcher is told: command line, config.json of a file or a run, and what goes with what.
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ static void read_options(LaunchRun *run) {
     o->dry_run = host_config_flag(c, "dry_run");
     o->json = host_config_flag(c, "json");
     o->quiet = host_config_flag(c, "quiet");
+    o->profile = host_config_flag(c, "profile") || host_config_chars(c, "profile_window")[0] != '\0';
 }
 
 // What --resume and --eval do not go with.
@@ -96,6 +98,27 @@ static Status read_device_options(LaunchRun *run) {
     return STATUS_OK;
 }
 
+// "FIRST:LAST"
+static Status read_profile_options(LaunchRun *run) {
+    LaunchOptions *o = &run->options;
+    const char *text = host_config_chars(&run->config, "profile_window"), *colon = strchr(text, ':');
+    o->profile_first = 1;
+    o->profile_last = INT64_MAX;
+    if (text[0] != '\0') {
+        char first[32];
+        if (colon == NULL || colon - text >= (ptrdiff_t)sizeof first) {
+            return host_fail(STATUS_USAGE, "--profile-window %s: FIRST:LAST, such as 10:20", text);
+        }
+        snprintf(first, sizeof first, "%.*s", (int)(colon - text), text);
+        TRY(host_parse_int("--profile-window", first, 1, INT64_MAX, "steps", &o->profile_first));
+        TRY(host_parse_int("--profile-window", colon + 1, o->profile_first, INT64_MAX, "steps", &o->profile_last));
+    }
+    if (o->profile && (o->eval[0] != '\0' || o->dry_run)) {
+        return host_fail(STATUS_USAGE, "--profile is for training: leave out --%s", o->dry_run ? "dry-run" : "eval");
+    }
+    return STATUS_OK;
+}
+
 // The simulator, as the first argument, --env and a file name it.
 static Status find_simulator(LaunchRun *run, const char *source, const SimSpec **sim) {
     const char *env = run->options.env; // in the settings' struct, so that it changes with them
@@ -128,6 +151,7 @@ Status launch_read_settings(LaunchRun *run, int argc, char **argv) {
     read_options(run);
     if (run->options.list) return STATUS_OK;
     TRY(read_device_options(run));
+    TRY(read_profile_options(run));
     const char *source = "";
     const SimSpec *sim = NULL;
     TRY(read_file(run, &source));

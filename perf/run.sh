@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 echo "case, min, median, unit, repeats"
-for program in perf_batch perf_es perf_ppo; do
+for program in perf_batch perf_es perf_ppo perf_profiler; do
   "build/bin/$program"
 done
 # Without a GPU it would only say so.

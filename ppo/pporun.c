@@ -3,6 +3,7 @@
 
 #include "kernels/launcher.h"
 #include "ppo/ppo.h"
+#include "profiler/prof_launch.h"
 
 typedef struct PpoRun {
     Ppo ppo;
@@ -96,6 +97,7 @@ static Status load(void *state, const char *path) { return ppo_load(&((PpoRun *)
 int main(int argc, char **argv) {
     static PpoRun run;
     static PpoConfig values;
+    static ProfLaunch profile;
     const KernTrainer trainer = {
         .tool = "pporun",
         .version = SHOAL_VERSION,
@@ -108,6 +110,7 @@ int main(int argc, char **argv) {
         .table = ppo_config_table(),
         .values = &values,
         .state = &run,
+        .profiler = {prof_launch_start, prof_launch_stop, &profile},
         .columns = columns,
         .column_count = sizeof columns / sizeof columns[0],
         .defaults = ppo_config_simulator_defaults,
@@ -124,5 +127,7 @@ int main(int argc, char **argv) {
         .save = save,
         .load = load,
     };
-    return kern_launch(&trainer, argc, argv);
+    int status = kern_launch(&trainer, argc, argv);
+    prof_launch_free(&profile);
+    return status;
 }

@@ -3,6 +3,7 @@
 #define SHOAL_KERNELS_CPU_CPU_H
 
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/probe.h"
 #include "kernels/kern.h"
 
 enum {
@@ -57,6 +58,7 @@ typedef struct CpuScratch {
     float *packed;    // [gang][slots_max][packed] the slots' members
     float *hidden[3]; // [DENSE_SAMPLES_MAX][width_pad] activations: layers alternating, and candidates
     float *state;     // [gang][lane][state_pad] recurrent states
+    CpuProbe probe;
 } CpuScratch;
 
 typedef struct CpuEs {

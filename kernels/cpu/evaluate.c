@@ -106,7 +106,9 @@ static void begin_task(Thread *t, Gang *gang, int slot) {
     s->end = (int32_t)((range + 1) * job->episodes / e->ranges);
     s->running = 0;
     t->task++;
+    uint64_t since = t->scratch->probe.is_on ? host_trace_ticks() : 0;
     build_member(t, gang, slot);
+    if (since != 0) cpu_probe_lap(&t->scratch->probe, since, HOST_TRACE_LEARNING, 1);
     for (int k = 0; k < t->lanes_per_slot && s->next < s->end; k++) {
         begin_episode(t, gang, slot, slot * t->lanes_per_slot + k);
     }
@@ -296,6 +298,22 @@ static void step_gang(Thread *t, Gang *gang) {
     t->sim->step(gang->lanes);
 }
 
+// Steps both gangs until an episode ends, or `steps` times, the policy timed apart from the simulator.
+static __attribute__((noinline, cold)) void step_timed(Thread *t, Gang *a, Gang *b, int steps) {
+    CpuProbe *probe = &t->scratch->probe;
+    do {
+        for (int g = 0; g < CPU_GANGS; g++) {
+            Gang *gang = g == 0 ? a : b;
+            if (gang->groups == 0) continue;
+            uint64_t since = host_trace_ticks();
+            forward(t, gang);
+            since = cpu_probe_lap(probe, since, HOST_TRACE_POLICY, CPU_PROBE_EVERY);
+            t->sim->step(gang->lanes);
+            cpu_probe_lap(probe, since, HOST_TRACE_SIMULATION, CPU_PROBE_EVERY);
+        }
+    } while (--steps > 0 && !gang_is_done(a) && !gang_is_done(b));
+}
+
 // The narrowest blocks that hold the lanes in use: one lane costs its simulator less as scalars than as a vector.
 static const LanesOps *choose_sim(const CpuEs *es, int32_t episodes, int slots) {
     int lanes = es->sim->lanes / slots < episodes ? es->sim->lanes : slots * episodes;
@@ -360,17 +378,20 @@ static void evaluate_tasks(CpuEvaluation *evaluation, int worker) {
             atomic_store(&evaluation->stopped, true);
             return;
         }
-        if (pipeline_fits(&t, a, b)) {
+        bool is_pipeline = pipeline_fits(&t, a, b);
+        if (cpu_probe_takes(&t.scratch->probe)) {
+            step_timed(&t, a, b, is_pipeline ? 1024 : 1);
+        } else if (is_pipeline) {
             if (t.sim->pipeline != NULL && pipeline_is_common(&es->spec.policy)) {
                 t.sim->pipeline(&t, a, b, 1024);
             } else {
                 pipeline_any(&t, a, b, 1024);
             }
-            round |= 1023;
         } else {
             if (a->groups > 0) step_gang(&t, a);
             if (b->groups > 0) step_gang(&t, b);
         }
+        if (is_pipeline) round |= 1023;
         if (gang_is_done(a)) turn_over(&t, a);
         if (gang_is_done(b)) turn_over(&t, b);
     }

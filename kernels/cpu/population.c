@@ -150,6 +150,7 @@ Status cpu_es_write(KernEs *base, const float *params, const float *first, const
 }
 
 Status cpu_es_read(KernEs *base, float *params, float *first, float *second) {
+    HOST_TRACE_SCOPE(HOST, "es read");
     CpuEs *es = (CpuEs *)base;
     int32_t count = es->spec.policy.params;
     copy_vector(params, es->params, count);
@@ -162,7 +163,10 @@ static void evaluate_piece(void *context, int64_t begin, int64_t end, int worker
     (void)begin;
     (void)end;
     CpuEvaluation *evaluation = context;
+    CpuProbe *probe = &evaluation->es->scratch[worker].probe;
+    cpu_probe_open(probe);
     evaluation->es->isa->ops->evaluate(evaluation, worker);
+    cpu_probe_close(probe);
 }
 
 Status cpu_es_evaluate(KernEs *base, const KernEsJob *job, const KernNormalizer *normalizer, KernEpisode *episodes,

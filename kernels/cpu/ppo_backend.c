@@ -262,6 +262,7 @@ Status cpu_ppo_write(KernPpo *base, const KernPpoState *state) {
 }
 
 Status cpu_ppo_read(KernPpo *base, KernPpoState *state) {
+    HOST_TRACE_SCOPE(HOST, "ppo read");
     CpuPpo *ppo = (CpuPpo *)base;
     move_state(ppo, state, true);
     state->adam_steps = ppo->adam_steps;
@@ -273,7 +274,10 @@ Status cpu_ppo_read(KernPpo *base, KernPpoState *state) {
 
 static void rollout_piece(void *context, int64_t begin, int64_t end, int worker) {
     CpuPpo *ppo = context;
+    CpuProbe *probe = &ppo->scratch[worker].probe;
+    cpu_probe_open(probe);
     ppo->isa->ops->ppo_rollout(ppo, begin, end, worker);
+    cpu_probe_close(probe);
 }
 
 static Status roll_out(CpuPpo *ppo, const KernPpoStep *step) {
@@ -295,6 +299,7 @@ static Status roll_out(CpuPpo *ppo, const KernPpoStep *step) {
 
 // Envs are folded in each shard, then shards, all in order; then the rollout with the updates before.
 static Status take_statistics(CpuPpo *ppo, KernPpoReport *report) {
+    HOST_TRACE_SCOPE(LEARNING, "ppo statistics");
     int32_t obs = ppo->spec.sim.spec->obs, envs = ppo->spec.envs / ppo->spec.shards;
     PpoMoments of_obs[POLICY_OBS_MAX] = {{0}};
     PpoOutcome all = {.episodes = 0};

@@ -11,6 +11,7 @@
 #ifndef SHOAL_KERNELS_CPU_PPO_NET_H
 #define SHOAL_KERNELS_CPU_PPO_NET_H
 
+#include "kernels/cpu/probe.h"
 #include "kernels/ppo_kern.h"
 #include "kernels/ppo_math.h"
 
@@ -65,6 +66,7 @@ typedef struct PpoScratch {
     float *delta[PPO_LAYERS_MAX];  // [block_rows][out_pad] the loss by a layer's output, then by its sums
     float *before[2];              // [block_rows][out_pad] each recurrent state one step earlier
     float *chunk;                  // [net.gradient]
+    CpuProbe probe;
 } PpoScratch;
 
 // One shard's part of a minibatch.

@@ -262,8 +262,10 @@ void ISA_CAT(cpu_ppo_rollout_, ISA)(CpuPpo *ppo, int64_t begin, int64_t end, int
     int64_t first_state = w.first_env * ppo->net.state_pad;
     memcpy(ppo->samples.state + first_state, ppo->state + first_state,
            (size_t)(w.rows * ppo->net.state_pad) * sizeof *ppo->state);
+    CpuProbe *probe = &ppo->scratch[worker].probe;
     for (w.step = 0; w.step < ppo->spec.rollout; w.step++) {
         if (w.step % STOP_STEPS == 0 && host_stop_requested()) return;
+        uint64_t since = cpu_probe_takes(probe) ? host_trace_ticks() : 0;
         look(&w);
         w.kernels->forward(&ppo->net, ppo->packed, w.scratch, w.rows);
         for (int r = 0; r < w.rows; r++) {
@@ -273,13 +275,18 @@ void ISA_CAT(cpu_ppo_rollout_, ISA)(CpuPpo *ppo, int64_t begin, int64_t end, int
         act(&w);
         wide_end();
         w.batch.step = w.step;
+        if (since != 0) since = cpu_probe_lap(probe, since, HOST_TRACE_POLICY, CPU_PROBE_EVERY);
         ppo->sim->batch_step(&w.batch, begin, end);
+        if (since != 0) since = cpu_probe_lap(probe, since, HOST_TRACE_SIMULATION, CPU_PROBE_EVERY);
         if (w.batch.infinite.at >= 0) {
             record_infinite(&w);
             return;
         }
         take_rewards(&w);
+        if (since != 0) cpu_probe_lap(probe, since, HOST_TRACE_LEARNING, CPU_PROBE_EVERY);
     }
+    uint64_t since = probe->is_on ? host_trace_ticks() : 0;
     finish(&w);
+    if (since != 0) cpu_probe_lap(probe, since, HOST_TRACE_LEARNING, 1);
     wide_end();
 }

@@ -183,8 +183,12 @@ static Status learn_minibatch(Learning *learning, double *norm) {
     CpuPpo *ppo = learning->ppo;
     learning->advantages =
         fold_moments(ppo->advantage_moments + learning->minibatch, ppo->spec.shards, ppo->spec.minibatches);
-    host_pool_for(ppo->pool, ppo->spec.shards / ppo->group_shards, 1, group_gradients, learning);
+    {
+        HOST_TRACE_SCOPE(LEARNING, "ppo gradient");
+        host_pool_for(ppo->pool, ppo->spec.shards / ppo->group_shards, 1, group_gradients, learning);
+    }
     if (host_stop_requested()) return host_fail(STATUS_STOPPED, "stopped while learning");
+    HOST_TRACE_SCOPE(LEARNING, "ppo step");
     host_pool_for(ppo->pool, ppo->net.gradient / PPO_TILE, TILES_GRAIN, fold_tiles, learning);
     ppo_net_unpack(&ppo->net, ppo->gradients, ppo->gradient);
     *norm = sqrt(square_norm(ppo->gradient, ppo->net.shape.params));
@@ -202,7 +206,10 @@ Status cpu_ppo_learn(CpuPpo *ppo, const KernPpoStep *step, KernPpoReport *report
     double samples = (double)cpu_ppo_shard_samples(&ppo->spec) * ppo->spec.shards;
     for (learning.epoch = 0; learning.epoch < step->epochs; learning.epoch++) {
         memset(ppo->losses, 0, (size_t)ppo->spec.shards * sizeof *ppo->losses);
-        host_pool_for(ppo->pool, ppo->spec.shards, 1, order_shards, &learning);
+        {
+            HOST_TRACE_SCOPE(LEARNING, "ppo order");
+            host_pool_for(ppo->pool, ppo->spec.shards, 1, order_shards, &learning);
+        }
         for (learning.minibatch = 0; learning.minibatch < ppo->spec.minibatches; learning.minibatch++)
             TRY(learn_minibatch(&learning, &report->grad_norm));
         PpoLosses sum = sum_losses(ppo);

@@ -152,17 +152,34 @@ TEST(Signals, TheFirstAsksTheSecondKills) {
 std::vector<std::string> seen;
 
 TEST(Trace, ScopesReachTheHooksOnlyWhenAttached) {
-    static const HostTraceHooks hooks = {[](HostTraceCategory category, const char *name) {
-                                             seen.push_back(std::string(host_trace_category_name(category)) + ":" +
-                                                            name);
-                                         },
-                                         [] { seen.emplace_back("end"); }};
+    static const HostTraceHooks hooks = {
+        [](const HostTraceHooks *, HostTraceCategory category, const char *name) {
+            seen.push_back(std::string(host_trace_category_name(category)) + ":" + name);
+        },
+        [](const HostTraceHooks *) { seen.emplace_back("end"); },
+        [](const HostTraceHooks *) {
+            return HostTraceMark{"marked", HOST_TRACE_POLICY, 7};
+        },
+        [](const HostTraceHooks *, HostTraceMark mark) { seen.push_back("join:" + std::string(mark.name)); },
+        [](const HostTraceHooks *, const uint64_t *weight) { seen.push_back("split:" + std::to_string(weight[1])); },
+        [](const HostTraceHooks *, HostTracePhase phase) {
+            seen.push_back("phase:" + std::string(host_trace_phase_name(phase)));
+        }};
+    auto others = [] {
+        const HostTraceHooks *joined = host_trace_join(host_trace_mark());
+        const uint64_t weight[HOST_TRACE_CATEGORIES] = {1, 2};
+        host_trace_split(weight);
+        host_trace_phase(HOST_PHASE_WARM_UP);
+        host_trace_end(joined);
+        host_trace_end(host_trace_join(HostTraceMark()));
+    };
     auto work = [] {
         HOST_TRACE_SCOPE(SIMULATION, "rollout");
         { HOST_TRACE_SCOPE(IO, "metrics"); }
         seen.emplace_back("after");
     };
     work();
+    others();
     EXPECT_EQ(std::vector<std::string>{"after"}, seen);
     seen.clear();
     host_trace_attach(&hooks);
@@ -170,6 +187,13 @@ TEST(Trace, ScopesReachTheHooksOnlyWhenAttached) {
     host_trace_attach(nullptr);
     work();
     EXPECT_EQ((std::vector<std::string>{"simulation:rollout", "io:metrics", "end", "after", "end", "after"}), seen);
+    seen.clear();
+    host_trace_attach(&hooks);
+    others();
+    host_trace_attach(nullptr);
+    EXPECT_EQ((std::vector<std::string>{"join:marked", "split:2", "phase:warm-up", "end"}), seen);
+    EXPECT_STREQ("evaluate", host_trace_phase_name(HOST_PHASE_EVALUATE));
+    EXPECT_STREQ("?", host_trace_phase_name(HOST_TRACE_PHASES));
     EXPECT_STREQ("idle", host_trace_category_name(HOST_TRACE_IDLE));
     EXPECT_STREQ("?", host_trace_category_name(HOST_TRACE_CATEGORIES));
 }

@@ -1,0 +1,145 @@
+// What a trace says about where the time went: one sweep over its events in the order of their times.
+//
+// Every nanosecond between the start and the end of the trace is accounted for once in each of these ways:
+//
+// - of a thread: to the scope that is innermost on it, or to node 0 where none is open. A thread counts from its first
+//   event on; the main thread from the start.
+// - of a device interval: to the node it is charged to, which is where its launch was made; if it is of a graph's node
+//   that was captured elsewhere, to a node of the capture's name below the launch's.
+// - of a node, on the wall clock: cpu (a thread has it innermost, no interval is charged to it), gpu (the other way
+//   round), both. The same for each category.
+// - of the process, the bound: see ProfBound.
+//
+// "Working" is a thread whose innermost scope is not IDLE. Where events have the same time, those of lower streams come
+// first, threads before device queues; an interval ends before anything else of that time.
+//
+// Ownership: the analysis owns everything until freed. Errors: STATUS_MEMORY. Thread safety: none.
+// Source: the sweep after RL-Scope (Gleeson et al., MLSys 2021), with work charged to the scope that launched it.
+#ifndef SHOAL_PROFILER_PROF_ANALYSIS_H
+#define SHOAL_PROFILER_PROF_ANALYSIS_H
+
+#include "host/status.h"
+#include "profiler/prof_read.h"
+#include "profiler/prof_trace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    PROF_NODE_OUTSIDE = 0, // the root: outside of every scope
+    PROF_NODE_LOST = 1,    // the events are lost
+    PROF_NODE_UNKNOWN = 2, // intervals whose launch is not in the trace
+    PROF_NODES_MAX = 1 << 20,
+    PROF_NO_CATEGORY = HOST_TRACE_CATEGORIES,
+    PROF_CATEGORY_SETS = 1 << HOST_TRACE_CATEGORIES,
+};
+
+// The six classes of an instant; they are disjoint, and cover everything. B(name, what it says)
+#define PROF_BOUND_LIST(B)                                                         \
+    B(GPU, "the device is busy and every thread waits")                            \
+    B(OVERLAPPED, "the device is busy and a thread works")                         \
+    B(COMMUNICATION, "the device is idle and the main thread is in communication") \
+    B(SIMULATION, "the device is idle and the main thread is in simulation")       \
+    B(HOST, "the device is idle and the main thread is in anything else")          \
+    B(IDLE, "nothing goes on; also where the main thread is in no scope")
+
+// While the main thread waits and another thread works, the scope that it waits in counts.
+typedef enum ProfBound {
+#define PROF_BOUND_ENUM(name, meaning) PROF_BOUND_##name,
+    PROF_BOUND_LIST(PROF_BOUND_ENUM)
+#undef PROF_BOUND_ENUM
+        PROF_BOUNDS
+} ProfBound;
+
+// Why the device did nothing between two intervals. G(name, what it says)
+#define PROF_GAP_LIST(G)                                                   \
+    G(LAUNCH, "what came next had been launched")                          \
+    G(SYNCHRONISATION, "nothing was launched, and the main thread waited") \
+    G(COMMUNICATION, "nothing was launched; main thread in communication") \
+    G(HOST, "nothing was launched; main thread in any other scope")        \
+    G(NONE_READY, "nothing was launched; main thread in no scope")
+
+typedef enum ProfGap {
+#define PROF_GAP_ENUM(name, meaning) PROF_GAP_##name,
+    PROF_GAP_LIST(PROF_GAP_ENUM)
+#undef PROF_GAP_ENUM
+        PROF_GAPS
+} ProfGap;
+
+// On the wall clock.
+typedef struct ProfWall {
+    int64_t cpu_ns, gpu_ns, both_ns;
+} ProfWall;
+
+// Of one node in one phase.
+typedef struct ProfCell {
+    int64_t count;                 // how often it was entered; joining does not count
+    int64_t entries, main_entries; // by any thread, joining too; by the main thread
+    int64_t thread_ns;             // of all threads
+    int64_t main_ns;               // of the main thread
+    int64_t intervals;             // of the device
+    int64_t device_ns;             // sum of them
+    int64_t bound_ns;              // the device is idle, and this node is what the main thread is in
+    ProfWall wall;
+} ProfCell;
+
+typedef struct ProfNode {
+    int32_t parent;   // -1: none
+    uint32_t name;    // of the trace; not of the first three nodes
+    uint8_t category; // PROF_NO_CATEGORY of the first three
+    uint8_t layer;
+    bool is_leaf;                          // no scope within it is anything but a wait
+    uint64_t split[HOST_TRACE_CATEGORIES]; // weights; all 0: its time is of its category
+    ProfCell cell[HOST_TRACE_PHASES];
+} ProfNode;
+
+typedef struct ProfAnalysis {
+    ProfProcess process;
+    ProfDamage damage;
+    int64_t wall_ns;
+    int64_t phase_ns[HOST_TRACE_PHASES]; // of the wall
+    int64_t events, dropped;
+    int64_t unmatched_ends, too_deep; // ends without a begin; scopes beyond PROF_DEPTH_MAX
+    int threads, queues;
+
+    ProfNode *nodes; // [node_count]; a parent comes before its children
+    int32_t node_count;
+    ProfName *names; // [name_count]
+    uint32_t name_count;
+
+    ProfWall category[HOST_TRACE_PHASES][HOST_TRACE_CATEGORIES]; // by the categories of nodes, not split
+
+    int64_t intervals, unknown_launches;
+    int64_t device_sum_ns, device_busy_ns; // added up; union
+    int64_t device_span_ns;                // from the first interval's begin to the last one's end
+    int64_t work_ns[PROF_DEVICE_WORKS];    // sums
+    int64_t fill_ns, fill_of_ns;           // kernels' time x the share of the device that they fill, of this time
+    int64_t gap_ns[PROF_GAPS];
+    int64_t gaps; // how many
+
+    // By the categories of the intervals that run, a set of bits.
+    int64_t gpu_bound_ns[HOST_TRACE_PHASES][PROF_CATEGORY_SETS];
+    int64_t overlapped_ns[HOST_TRACE_PHASES][PROF_CATEGORY_SETS];
+    int64_t idle_ns[HOST_TRACE_PHASES];
+
+    // How often a thread went from one category to another; the last is "in no scope".
+    int64_t transitions[HOST_TRACE_CATEGORIES + 1][HOST_TRACE_CATEGORIES + 1];
+} ProfAnalysis;
+
+// Reads every event of the trace. The analysis keeps nothing of the reader.
+Status prof_analyse(ProfReader *reader, ProfAnalysis *analysis) HOST_MUST_CHECK;
+void prof_analysis_free(ProfAnalysis *analysis);
+
+// A node's name; "(outside)", "(lost)", "(unknown launch)" of the first three.
+const char *prof_node_name(const ProfAnalysis *analysis, int32_t node);
+
+// Shares out `total` in proportion to the weights, to the last nanosecond: each gets what the running sum of weights
+// gives it, rounded down. All weights 0: everything goes to `otherwise`.
+void prof_share(int64_t total, const uint64_t *weight, int count, int otherwise, int64_t *part);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

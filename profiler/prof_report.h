@@ -1,0 +1,60 @@
+// Reports: runs are loaded, and printed for people or for programs.
+//
+// Ownership: ProfRun owns its summary until freed. Errors: STATUS_USAGE (no such phase), STATUS_IO (no run, no traces,
+// what cannot be written), STATUS_CORRUPT (no trace of several can be read), STATUS_MEMORY. Whether a stream took
+// everything is the caller's to check. Thread safety: none.
+#ifndef SHOAL_PROFILER_PROF_REPORT_H
+#define SHOAL_PROFILER_PROF_REPORT_H
+
+#include <stdio.h>
+
+#include "host/file.h"
+#include "profiler/prof_cost.h"
+#include "profiler/prof_summary.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PROF_TRACES_MAX = 4096 };
+
+typedef struct ProfRun {
+    char name[HOST_PATH_MAX]; // as it was asked for
+    char **traces;            // [trace_count] paths, in order
+    int trace_count;
+    ProfSummary summary;
+    ProfCost cost; // of the profiler, where it is known for the machine that the run was on
+    bool has_cost;
+    bool is_too_dense; // for it: see prof_run_correct()
+} ProfRun;
+
+// `path` is a run's folder, a folder of traces, or a trace. A trace that cannot be read is named on stderr and left
+// out.
+Status prof_run_load(const char *tool, const char *path, unsigned phases, ProfRun *run) HOST_MUST_CHECK;
+// Takes what the profiler costs from the file at `path`, if it is of the run's machine; not where scopes would have
+// cost more than a twentieth of the wall clock. Then the recorder's own thread is busy beside the others, which slows
+// them by what no cost of a single scope tells.
+Status prof_run_correct(ProfRun *run, const char *path) HOST_MUST_CHECK;
+void prof_run_free(ProfRun *run);
+
+// `all`: also scopes that have less than a thousandth of the time.
+void prof_report_text(const ProfRun *run, bool all, FILE *stream);
+void prof_report_compare(const ProfRun *runs, int count, FILE *stream);
+void prof_report_json(const ProfRun *runs, int count, FILE *stream);
+void prof_report_csv(const ProfRun *runs, int count, FILE *stream);
+
+// Trace events of Chromium's format, for Perfetto: all workers of a run on one time axis.
+// Source: "Trace Event Format", the Chromium project.
+Status prof_chrome_write(const ProfRun *run, FILE *stream) HOST_MUST_CHECK;
+
+// Why a run has no GPU time; NULL where it has some.
+const char *prof_report_no_gpu(const ProfSummary *summary, char *text, size_t size);
+
+// "/a/b/c"; cut to `size`.
+const char *prof_scope_path(const ProfSummary *summary, int32_t scope, char *text, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

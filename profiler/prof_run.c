@@ -1,0 +1,123 @@
+// Which traces a run has, and their sum.
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "profiler/prof_report.h"
+
+static bool is_trace_name(const char *name) {
+    size_t length = strlen(name);
+    return length > 6 && strcmp(name + length - 6, ".trace") == 0;
+}
+
+static Status add_trace(ProfRun *run, const char *path) {
+    char **traces = realloc(run->traces, ((size_t)run->trace_count + 1) * sizeof *traces);
+    if (traces == NULL) return host_fail(STATUS_MEMORY, "no memory for a list of traces");
+    run->traces = traces;
+    traces[run->trace_count] = strdup(path);
+    if (traces[run->trace_count] == NULL) return host_fail(STATUS_MEMORY, "no memory for a list of traces");
+    run->trace_count++;
+    return STATUS_OK;
+}
+
+// By length first, so that rank-10 comes after rank-9.
+static int compare_paths(const void *a, const void *b) {
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    size_t p = strlen(x), q = strlen(y);
+    return p != q ? (p > q) - (p < q) : strcmp(x, y);
+}
+
+static Status add_folder(ProfRun *run, const char *folder) {
+    DIR *stream = opendir(folder);
+    if (stream == NULL)
+        return errno == ENOENT ? STATUS_OK : host_fail(STATUS_IO, "cannot list %s: %s", folder, strerror(errno));
+    Status status = STATUS_OK;
+    const struct dirent *entry;
+    while (status == STATUS_OK && (entry = readdir(stream)) != NULL && run->trace_count < PROF_TRACES_MAX) {
+        char path[HOST_PATH_MAX];
+        if (!is_trace_name(entry->d_name)) continue;
+        status = host_file_join(folder, entry->d_name, path);
+        if (status == STATUS_OK) status = add_trace(run, path);
+    }
+    closedir(stream);
+    return status;
+}
+
+static Status find_traces(ProfRun *run) {
+    struct stat info;
+    if (stat(run->name, &info) != 0) return host_fail(STATUS_IO, "%s: %s", run->name, strerror(errno));
+    if (!S_ISDIR(info.st_mode)) return add_trace(run, run->name);
+    char folder[HOST_PATH_MAX];
+    TRY(host_file_join(run->name, "profile", folder));
+    TRY(add_folder(run, folder));
+    if (run->trace_count == 0) TRY(add_folder(run, run->name));
+    if (run->trace_count == 0) {
+        return host_fail(STATUS_IO, "%s: there are no traces: --profile of esrun and pporun records one", run->name);
+    }
+    qsort(run->traces, (size_t)run->trace_count, sizeof *run->traces, compare_paths);
+    return STATUS_OK;
+}
+
+static Status take_trace(ProfRun *run, const char *path) {
+    ProfReader *reader = NULL;
+    ProfAnalysis analysis;
+    TRY(prof_reader_open(path, &reader));
+    Status status = prof_analyse(reader, &analysis);
+    prof_reader_close(reader);
+    TRY(status);
+    status = prof_summary_add(&run->summary, &analysis);
+    prof_analysis_free(&analysis);
+    return status;
+}
+
+static Status load(const char *tool, ProfRun *run) {
+    TRY(find_traces(run));
+    int kept = 0;
+    Status last = STATUS_OK;
+    for (int i = 0; i < run->trace_count; i++) {
+        last = take_trace(run, run->traces[i]);
+        if (last == STATUS_MEMORY) return last;
+        if (last != STATUS_OK && run->trace_count > 1) fprintf(stderr, "%s: left out: %s\n", tool, host_message());
+        char *path = run->traces[i];
+        run->traces[i] = run->traces[kept];
+        run->traces[kept] = path;
+        kept += last == STATUS_OK;
+    }
+    if (kept == 0) return last; // with the message of the last one
+    while (run->trace_count > kept)
+        free(run->traces[--run->trace_count]);
+    prof_summary_finish(&run->summary);
+    return STATUS_OK;
+}
+
+Status prof_run_load(const char *tool, const char *path, unsigned phases, ProfRun *run) {
+    memset(run, 0, sizeof *run);
+    if ((size_t)snprintf(run->name, sizeof run->name, "%s", path) >= sizeof run->name) {
+        return host_fail(STATUS_USAGE, "a path that is too long");
+    }
+    prof_summary_init(&run->summary, phases);
+    Status status = load(tool, run);
+    if (status != STATUS_OK) prof_run_free(run);
+    return status;
+}
+
+Status prof_run_correct(ProfRun *run, const char *path) {
+    TRY(prof_cost_load(path, &run->cost, &run->has_cost));
+    for (int32_t i = 0; i < run->summary.worker_count; i++) {
+        if (strcmp(run->summary.workers[i].process.host, run->cost.host) != 0) run->has_cost = false;
+    }
+    const ProfFigures *f = &run->summary.total;
+    run->is_too_dense = run->has_cost && 20.0 * (double)f->main_entries * run->cost.pair_ns.median > (double)f->wall_ns;
+    run->has_cost = run->has_cost && !run->is_too_dense;
+    return STATUS_OK;
+}
+
+void prof_run_free(ProfRun *run) {
+    for (int i = 0; i < run->trace_count; i++)
+        free(run->traces[i]);
+    free(run->traces);
+    prof_summary_free(&run->summary);
+    memset(run, 0, sizeof *run);
+}

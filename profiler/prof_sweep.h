@@ -1,0 +1,96 @@
+// The state of a sweep. Private to profiler/prof_sweep*.c.
+//
+// Ownership: prof_analyse() owns it. Errors: `status`, the first one. Thread safety: none.
+#ifndef SHOAL_PROFILER_PROF_SWEEP_H
+#define SHOAL_PROFILER_PROF_SWEEP_H
+
+#include "profiler/prof_analysis.h"
+#include "profiler/prof_table.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+__extension__ typedef unsigned __int128 ProfWide;
+
+// Launches that are remembered: an interval is charged if no more than these came after its own.
+enum { PROF_LAUNCHES_MIN = 1 << 8, PROF_LAUNCHES_MAX = 1 << 18 };
+
+// What is active now: a node, or a category.
+typedef struct SweepActive {
+    uint32_t cpu, gpu; // threads, intervals
+    int64_t since_ns;  // accounted for up to here
+} SweepActive;
+
+typedef struct SweepThread {
+    bool is_thread, is_seen;
+    uint32_t depth, over; // over: open scopes that found no place
+    int32_t node;         // innermost
+    int64_t since_ns;     // accounted for up to here
+    int32_t *stack;       // [PROF_DEPTH_MAX] nodes
+} SweepThread;
+
+typedef struct SweepRunning {
+    int64_t end_ns;
+    int32_t node;
+} SweepRunning;
+
+typedef struct SweepLaunch {
+    uint64_t correlation;
+    int64_t time_ns;
+    int64_t cause_ns[PROF_GAPS]; // of the sweep, at that time
+    int32_t node;
+    bool is_used;
+} SweepLaunch;
+
+typedef struct Sweep {
+    ProfReader *reader;
+    ProfAnalysis *a;
+    Status status;
+    int64_t now_ns, start_ns, limit_ns; // limit: where the trace says it ended, or INT64_MAX
+    HostTracePhase phase;
+
+    ProfTable children;  // parent << 32 | name -> node
+    SweepActive *active; // [node_capacity]
+    bool *entered;       // [node_capacity] by a thread
+    int32_t node_capacity;
+    SweepActive category[HOST_TRACE_CATEGORIES];
+
+    SweepThread *threads; // [streams]
+    int32_t *index_of;    // [PROF_STREAMS_MAX] stream of an id + 1
+    int main;             // stream; -1: none
+    int32_t main_work;    // the innermost scope of the main thread that is not IDLE
+    bool is_main_working;
+    int working; // threads
+
+    SweepRunning *running; // a heap, the earliest end first
+    int running_count, running_capacity;
+    unsigned gpu_set; // categories of the running intervals
+
+    SweepLaunch *launches; // [launch_size] by the low bits of the correlation; grows with their number
+    uint32_t launch_size, launch_count;
+    ProfTable captured;        // node of a graph -> node
+    bool is_used;              // the device was busy before
+    int64_t first_ns, last_ns; // of its intervals
+    int64_t idle_since_ns;
+    int64_t cause_ns[PROF_GAPS], cause_at_idle_ns[PROF_GAPS]; // of the idle times since the first interval
+} Sweep;
+
+// prof_tree.c: the child of a node; made if there is none. The parent itself where memory or PROF_NODES_MAX ends.
+int32_t prof_sweep_child(Sweep *sweep, int32_t parent, uint32_t name);
+Status prof_sweep_make_roots(Sweep *sweep) HOST_MUST_CHECK;
+void prof_sweep_find_leaves(Sweep *sweep);
+
+// prof_sweep_time.c: time goes by.
+void prof_sweep_advance(Sweep *sweep, int64_t to_ns);                     // not beyond the end of a running interval
+void prof_sweep_pass(Sweep *sweep, int64_t to_ns);                        // ends the intervals that end by then
+SweepLaunch *prof_sweep_launch(const Sweep *sweep, uint64_t correlation); // its place
+void prof_sweep_switch(Sweep *sweep, int thread, int32_t node);
+void prof_sweep_run(Sweep *sweep, const ProfEvent *event, const ProfStream *stream);
+void prof_sweep_account(Sweep *sweep); // everything that is active, up to now
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

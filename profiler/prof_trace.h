@@ -1,0 +1,121 @@
+// What a trace consists of, as writer, reader and analysis hand it to each other; profiler/FORMAT.md has it in bytes.
+//
+// A trace is of one process. It has streams (a thread of the host, or a queue of a device), each with its events in
+// their order. Times are nanoseconds of CLOCK_MONOTONIC.
+//
+// Ownership: plain data; texts within the structs. Errors: none. Thread safety: none needed.
+#ifndef SHOAL_PROFILER_PROF_TRACE_H
+#define SHOAL_PROFILER_PROF_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "host/trace.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    PROF_TEXT_MAX = 128,          // bytes of a text, with the zero at the end
+    PROF_DEPTH_MAX = 256,         // scopes that are open at a time on one stream
+    PROF_STREAMS_MAX = 65536,     // streams of a trace
+    PROF_NAMES_MAX = 65536,       // names of a trace
+    PROF_CATEGORY_ENCLOSING = 15, // of a name: that of the enclosing scope
+};
+
+// Which layer of a program a scope belongs to. L(name, what it is)
+#define PROF_LAYER_LIST(L)                          \
+    L(CODE, "scopes of the program's own")          \
+    L(LIBRARY, "scopes that libraries bring along") \
+    L(API, "calls of a device's interface: launches, copies, waits")
+
+typedef enum ProfLayer {
+#define PROF_LAYER_ENUM(name, meaning) PROF_LAYER_##name,
+    PROF_LAYER_LIST(PROF_LAYER_ENUM)
+#undef PROF_LAYER_ENUM
+        PROF_LAYERS
+} ProfLayer;
+
+// What a device interval is. D(name, what it is)
+#define PROF_DEVICE_LIST(D)                     \
+    D(KERNEL, "a kernel")                       \
+    D(COPY, "a copy to, from or on the device") \
+    D(FILL, "a memset")                         \
+    D(OTHER, "anything else that occupies the device")
+
+typedef enum ProfDeviceWork {
+#define PROF_DEVICE_ENUM(name, meaning) PROF_DEVICE_##name,
+    PROF_DEVICE_LIST(PROF_DEVICE_ENUM)
+#undef PROF_DEVICE_ENUM
+        PROF_DEVICE_WORKS
+} ProfDeviceWork;
+
+typedef struct ProfProcess {
+    char tool[PROF_TEXT_MAX];        // "esrun"
+    char host[PROF_TEXT_MAX];        // name of the machine
+    char boot_id[PROF_TEXT_MAX];     // of its kernel: processes of one boot have one CLOCK_MONOTONIC
+    char device[PROF_TEXT_MAX];      // "cpu: 2 threads, v4", for people
+    char device_kind[PROF_TEXT_MAX]; // "cpu" or "cuda": what the worker computes on
+    char clock[PROF_TEXT_MAX];       // "tsc" or "clock_gettime": where the times come from
+    int64_t pid, rank, workers;      // rank of `workers`
+    int64_t start_ns;                // of the trace
+    int64_t start_unix_ns;           // the same moment by CLOCK_REALTIME
+    int64_t offset_ns;               // add it to times to get those of rank 0, as measured over the network; 0
+    int64_t offset_error_ns;         // bound of its error; -1: not measured
+} ProfProcess;
+
+typedef enum ProfStreamKind { PROF_STREAM_THREAD, PROF_STREAM_DEVICE } ProfStreamKind;
+
+typedef struct ProfStream {
+    uint32_t id; // below PROF_STREAMS_MAX
+    ProfStreamKind kind;
+    bool is_main;      // the thread whose scope says what an idle device waits for; at most one
+    uint64_t os_id;    // thread: as the system numbers it; device: the queue's number
+    uint64_t device;   // device queue: the device's number
+    uint64_t capacity; // device queue: threads that the device holds at a time; 0: unknown
+    char name[PROF_TEXT_MAX];
+} ProfStream;
+
+typedef struct ProfName {
+    uint8_t category; // HostTraceCategory or PROF_CATEGORY_ENCLOSING
+    uint8_t layer;    // ProfLayer
+    char text[PROF_TEXT_MAX];
+} ProfName;
+
+// The first eight are those of the file; the others are made from PROF_EVENT_OTHER, or by the reader.
+typedef enum ProfEventKind {
+    PROF_EVENT_END,      // the innermost scope ends
+    PROF_EVENT_BEGIN,    // name: a scope begins
+    PROF_EVENT_JOIN,     // name, stream: a scope begins, which is the innermost one of that name on that stream
+    PROF_EVENT_LAUNCH,   // correlation: device work is launched
+    PROF_EVENT_INTERVAL, // on a device queue; duration, correlation, node, work, name, threads
+    PROF_EVENT_SPLIT,    // weight: what the innermost scope's time consists of
+    PROF_EVENT_CAPTURE,  // node: of a graph, is captured
+    PROF_EVENT_OTHER,
+    PROF_EVENT_PHASE,   // phase: the process goes over to it
+    PROF_EVENT_DROPPED, // count: events that could not be kept
+    PROF_EVENT_LOST,    // what follows on this stream was lost, up to the next PROF_EVENT_RESYNC
+    PROF_EVENT_RESYNC,  // depth, stack: the scopes that are open from here on
+} ProfEventKind;
+
+typedef struct ProfEvent {
+    ProfEventKind kind;
+    int64_t time_ns; // an interval's begin; no earlier than its launch
+    uint32_t name, stream;
+    int64_t duration_ns;
+    uint64_t correlation, node; // node 0: of no graph
+    uint64_t threads;           // of a kernel: blocks x threads of a block; 0: unknown
+    ProfDeviceWork work;
+    HostTracePhase phase;
+    uint64_t count;
+    uint64_t weight[HOST_TRACE_CATEGORIES];
+    uint32_t depth;
+    const uint32_t *stack; // [depth] names, outermost first; valid until the next event is asked for
+} ProfEvent;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

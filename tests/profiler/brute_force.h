@@ -1,0 +1,291 @@
+// The plain reference of the analysis: one bin for every nanosecond, and in each bin a look at everything.
+#ifndef SHOAL_TESTS_PROFILER_BRUTE_FORCE_H
+#define SHOAL_TESTS_PROFILER_BRUTE_FORCE_H
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/profiler/synthetic.h"
+
+namespace profiler_test {
+
+struct BruteNode {
+    int64_t entries[HOST_TRACE_PHASES] = {}, main_entries[HOST_TRACE_PHASES] = {};
+    int64_t count[HOST_TRACE_PHASES] = {}, thread_ns[HOST_TRACE_PHASES] = {}, main_ns[HOST_TRACE_PHASES] = {};
+    int64_t intervals[HOST_TRACE_PHASES] = {}, device_ns[HOST_TRACE_PHASES] = {}, bound_ns[HOST_TRACE_PHASES] = {};
+    ProfWall wall[HOST_TRACE_PHASES] = {};
+    uint64_t split[HOST_TRACE_CATEGORIES] = {};
+    int category = PROF_NO_CATEGORY;
+    bool entered = false;
+};
+
+class BruteForce {
+  public:
+    explicit BruteForce(const Trace &trace) : trace_(trace), threads_(trace.streams.size()) {
+        for (size_t s = 0; s < trace.streams.size(); s++) {
+            if (!is_thread(s)) continue;
+            if (main_ < 0) main_ = static_cast<int>(s);
+            for (size_t i = 0; i < trace.streams.size(); i++) {
+                if (trace.streams[i].info.is_main) main_ = static_cast<int>(i);
+            }
+        }
+        if (main_ >= 0) threads_[static_cast<size_t>(main_)].seen = true;
+        for (const char *root : {"(outside)", "(lost)", "(unknown launch)"})
+            nodes[root];
+        order_events();
+        run();
+        find_gaps();
+    }
+
+    std::map<std::string, BruteNode> nodes;
+    ProfWall category[HOST_TRACE_PHASES][HOST_TRACE_CATEGORIES] = {};
+    int64_t gpu_bound[HOST_TRACE_PHASES][PROF_CATEGORY_SETS] = {};
+    int64_t overlapped[HOST_TRACE_PHASES][PROF_CATEGORY_SETS] = {};
+    int64_t idle[HOST_TRACE_PHASES] = {}, phase_ns[HOST_TRACE_PHASES] = {};
+    int64_t device_busy = 0, device_sum = 0, device_span = 0, gap[PROF_GAPS] = {}, gaps = 0;
+    int64_t intervals = 0, unknown_launches = 0, dropped = 0, unmatched_ends = 0;
+    int64_t transitions[HOST_TRACE_CATEGORIES + 1][HOST_TRACE_CATEGORIES + 1] = {};
+
+    bool is_leaf(const std::string &path) const {
+        for (const auto &[other, node] : nodes) {
+            bool is_child = other.rfind(path + "/", 0) == 0 && other.find('/', path.size() + 1) == std::string::npos;
+            if (is_child && node.entered && node.category != HOST_TRACE_IDLE) return false;
+        }
+        return path[0] == '/';
+    }
+
+  private:
+    struct Thread {
+        std::vector<std::string> stack;
+        bool seen = false;
+    };
+    struct Running {
+        int64_t begin, end;
+        std::string path;
+        int64_t launched; // -1: unknown
+    };
+    struct Launch {
+        std::string path;
+        int64_t time;
+    };
+    struct Ordered {
+        size_t stream, index;
+    };
+
+    bool is_thread(size_t stream) const { return trace_.streams[stream].info.kind == PROF_STREAM_THREAD; }
+
+    void order_events() {
+        for (size_t s = 0; s < trace_.streams.size(); s++) {
+            for (size_t i = 0; i < trace_.streams[s].events.size(); i++)
+                order_.push_back({s, i});
+        }
+        std::stable_sort(order_.begin(), order_.end(), [this](const Ordered &a, const Ordered &b) {
+            int64_t x = event(a).time_ns, y = event(b).time_ns;
+            if (x != y) return x < y;
+            if (is_thread(a.stream) != is_thread(b.stream)) return is_thread(a.stream);
+            return a.stream < b.stream;
+        });
+    }
+
+    const ProfEvent &event(const Ordered &at) const { return trace_.streams[at.stream].events[at.index]; }
+    const ProfEvent &event(size_t i) const { return event(order_[i]); }
+
+    std::string innermost(size_t thread) const {
+        return threads_[thread].stack.empty() ? "(outside)" : threads_[thread].stack.back();
+    }
+
+    std::string child(const std::string &parent, uint32_t name) {
+        std::string path = (parent[0] == '/' ? parent : "") + "/" + trace_.names[name].text;
+        int of = trace_.names[name].category;
+        if (of == PROF_CATEGORY_ENCLOSING) {
+            of = parent[0] == '/' ? nodes[parent].category : static_cast<int>(HOST_TRACE_HOST);
+        }
+        nodes[path].category = of;
+        return path;
+    }
+
+    static std::string last_part(const std::string &path) { return path.substr(path.rfind('/') + 1); }
+
+    std::string joined(const ProfEvent &e) {
+        for (size_t s = 0; s < trace_.streams.size(); s++) {
+            if (trace_.streams[s].info.id != e.stream || !is_thread(s)) continue;
+            const auto &stack = threads_[s].stack;
+            for (size_t i = stack.size(); i-- > 0;) {
+                if (last_part(stack[i]) == trace_.names[e.name].text) return stack[i];
+            }
+        }
+        return child("", e.name);
+    }
+
+    void take_interval(const ProfEvent &e) {
+        int64_t stop = std::min(e.time_ns + e.duration_ns, trace_.end_ns);
+        std::string path = "(unknown launch)";
+        int64_t launched = -1;
+        if (launches_.count(e.correlation) != 0) {
+            path = launches_[e.correlation].path;
+            launched = launches_[e.correlation].time;
+            auto captured = captured_.find(e.node);
+            if (e.node != 0 && captured != captured_.end() && captured->second[0] == '/' && captured->second != path) {
+                for (uint32_t n = 0; n < trace_.names.size(); n++) {
+                    if (last_part(captured->second) == trace_.names[n].text) {
+                        path = child(path, n);
+                        break;
+                    }
+                }
+            }
+        } else {
+            unknown_launches++;
+        }
+        intervals++;
+        device_sum += stop - e.time_ns;
+        nodes[path].intervals[phase_]++;
+        nodes[path].device_ns[phase_] += stop - e.time_ns;
+        if (stop > e.time_ns) running_.push_back({e.time_ns, stop, path, launched});
+    }
+
+    void take_thread(size_t s, const ProfEvent &e) {
+        Thread &t = threads_[s];
+        int from = nodes[innermost(s)].category;
+        t.seen = true;
+        if (e.kind == PROF_EVENT_END && t.stack.empty()) {
+            unmatched_ends++;
+        } else if (e.kind == PROF_EVENT_END) {
+            t.stack.pop_back();
+        } else if (e.kind == PROF_EVENT_BEGIN || e.kind == PROF_EVENT_JOIN) {
+            std::string path = e.kind == PROF_EVENT_JOIN ? joined(e) : child(innermost(s), e.name);
+            t.stack.push_back(path);
+            nodes[path].entered = true;
+            nodes[path].entries[phase_]++;
+            nodes[path].main_entries[phase_] += static_cast<int>(s) == main_;
+            if (e.kind == PROF_EVENT_BEGIN) nodes[path].count[phase_]++;
+        } else if (e.kind == PROF_EVENT_LAUNCH) {
+            launches_[e.correlation] = {innermost(s), e.time_ns};
+        } else if (e.kind == PROF_EVENT_CAPTURE) {
+            captured_[e.node] = innermost(s);
+        } else if (e.kind == PROF_EVENT_SPLIT && !t.stack.empty()) {
+            for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)
+                nodes[innermost(s)].split[c] += e.weight[c];
+        }
+        int to = nodes[innermost(s)].category;
+        if (from != to) transitions[from][to]++;
+    }
+
+    bool works(const std::string &path) {
+        int c = nodes[path].category;
+        return c != PROF_NO_CATEGORY && c != HOST_TRACE_IDLE;
+    }
+
+    // What the main thread is in, waits aside.
+    std::string main_work() {
+        if (main_ < 0) return "";
+        const auto &stack = threads_[static_cast<size_t>(main_)].stack;
+        std::string path = stack.empty() ? "" : stack.back();
+        while (!path.empty() && !works(path))
+            path = path.substr(0, path.rfind('/'));
+        return path;
+    }
+
+    ProfGap cause() {
+        if (main_ < 0 || threads_[static_cast<size_t>(main_)].stack.empty()) return PROF_GAP_NONE_READY;
+        int c = nodes[innermost(static_cast<size_t>(main_))].category;
+        if (c == HOST_TRACE_IDLE) return PROF_GAP_SYNCHRONISATION;
+        return c == HOST_TRACE_COMMUNICATION ? PROF_GAP_COMMUNICATION : PROF_GAP_HOST;
+    }
+
+    static void add_wall(ProfWall &wall, bool cpu, bool gpu) {
+        wall.both_ns += cpu && gpu;
+        wall.cpu_ns += cpu && !gpu;
+        wall.gpu_ns += !cpu && gpu;
+    }
+
+    void bin(int64_t t) {
+        std::set<std::string> cpu, gpu;
+        int working = 0;
+        for (size_t s = 0; s < threads_.size(); s++) {
+            if (!is_thread(s) || !threads_[s].seen) continue;
+            std::string path = innermost(s);
+            nodes[path].thread_ns[phase_]++;
+            if (static_cast<int>(s) == main_) nodes[path].main_ns[phase_]++;
+            if (path[0] == '/') cpu.insert(path);
+            working += works(path);
+        }
+        for (const Running &r : running_) {
+            if (r.begin <= t && t < r.end) gpu.insert(r.path);
+        }
+        for (auto &[path, node] : nodes)
+            add_wall(node.wall[phase_], cpu.count(path) != 0, gpu.count(path) != 0);
+        unsigned set = 0;
+        for (int c = 0; c < HOST_TRACE_CATEGORIES; c++) {
+            auto is_of = [&](const std::string &path) { return nodes[path].category == c; };
+            bool in_cpu = std::any_of(cpu.begin(), cpu.end(), is_of),
+                 in_gpu = std::any_of(gpu.begin(), gpu.end(), is_of);
+            add_wall(category[phase_][c], in_cpu, in_gpu);
+            set |= static_cast<unsigned>(in_gpu) << c;
+        }
+        bool busy = !gpu.empty(), main_works = main_ >= 0 && works(innermost(static_cast<size_t>(main_)));
+        device_busy += busy;
+        phase_ns[phase_]++;
+        busy_.push_back(busy);
+        cause_.push_back(cause());
+        if (busy) {
+            (working > 0 ? overlapped : gpu_bound)[phase_][set]++;
+        } else if (!main_work().empty() && (main_works || working > 0)) {
+            nodes[main_work()].bound_ns[phase_]++;
+        } else {
+            idle[phase_]++;
+        }
+    }
+
+    void run() {
+        size_t next = 0;
+        for (int64_t t = trace_.process.start_ns; t <= trace_.end_ns; t++) {
+            for (; next < order_.size() && event(next).time_ns <= t; next++) {
+                const ProfEvent &e = event(next);
+                if (e.kind == PROF_EVENT_PHASE) phase_ = e.phase;
+                if (e.kind == PROF_EVENT_DROPPED) dropped += static_cast<int64_t>(e.count);
+                if (e.kind == PROF_EVENT_INTERVAL) take_interval(e);
+                if (is_thread(order_[next].stream)) take_thread(order_[next].stream, e);
+            }
+            if (t < trace_.end_ns) bin(t);
+        }
+    }
+
+    void find_gaps() {
+        int64_t start = trace_.process.start_ns, size = static_cast<int64_t>(busy_.size());
+        int64_t first = std::find(busy_.begin(), busy_.end(), true) - busy_.begin(), last = -1;
+        for (int64_t i = first; i < size; i++) {
+            if (!busy_[static_cast<size_t>(i)]) continue;
+            if (last >= 0 && i > last + 1) {
+                // The first interval, in the order of the events, that begins here.
+                auto next = std::find_if(running_.begin(), running_.end(),
+                                         [&](const Running &r) { return r.begin == start + i; });
+                gaps++;
+                for (int64_t k = last + 1; k < i; k++) {
+                    bool is_launched = next->launched >= 0 && next->launched <= start + k;
+                    gap[is_launched ? PROF_GAP_LAUNCH : cause_[static_cast<size_t>(k)]]++;
+                }
+            }
+            last = i;
+        }
+        device_span = last >= 0 ? last + 1 - first : 0;
+    }
+
+    const Trace &trace_;
+    std::vector<Thread> threads_;
+    std::vector<Ordered> order_;
+    std::vector<Running> running_;
+    std::map<uint64_t, Launch> launches_;
+    std::map<uint64_t, std::string> captured_;
+    std::vector<bool> busy_;
+    std::vector<ProfGap> cause_;
+    int main_ = -1;
+    HostTracePhase phase_ = HOST_PHASE_SETUP;
+};
+
+} // namespace profiler_test
+
+#endif

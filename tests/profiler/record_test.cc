@@ -1,0 +1,240 @@
+// The recorder: what threads do is what the trace says, and what finds no room is counted.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "host/pool.h"
+#include "profiler/prof_clock.h"
+#include "profiler/prof_record.h"
+#include "tests/kernels/fresh_seed.h"
+#include "tests/profiler/synthetic.h"
+
+namespace profiler_test {
+namespace {
+
+class Record : public testing::Test {
+  protected:
+    void start(size_t memory_bytes = 0, bool use_system_clock = false) {
+        ProfRecordOptions options = {};
+        options.path = file_.path();
+        set_text(options.process.tool, "test");
+        options.memory_bytes = memory_bytes;
+        options.use_system_clock = use_system_clock;
+        ASSERT_EQ(STATUS_OK, prof_recorder_start(&options, &recorder_)) << host_message();
+    }
+    int64_t stop() {
+        int64_t dropped = -1;
+        EXPECT_EQ(STATUS_OK, prof_recorder_stop(recorder_, &dropped)) << host_message();
+        return dropped;
+    }
+    void TearDown() override { prof_recorder_free(recorder_); }
+
+    TraceFile file_;
+    ProfRecorder *recorder_ = nullptr;
+};
+
+void spin(int64_t ns) {
+    for (int64_t end = host_now_ns() + ns; host_now_ns() < end;) {
+    }
+}
+
+TEST_F(Record, ScopesAndTheirTimes) {
+    for (bool system_clock : {false, true}) {
+        start(0, system_clock);
+        int64_t before = host_now_ns();
+        host_trace_phase(HOST_PHASE_TRAIN);
+        {
+            HOST_TRACE_SCOPE(HOST, "outer");
+            {
+                HOST_TRACE_SCOPE(LEARNING, "inner");
+                spin(3000000);
+            }
+            spin(1000000);
+            const uint64_t weight[HOST_TRACE_CATEGORIES] = {3, 0, 5};
+            host_trace_split(weight);
+        }
+        int64_t after = host_now_ns();
+        EXPECT_EQ(0, stop());
+        Analysed a(file_.path());
+        EXPECT_STREQ(system_clock || !prof_clock_has_counter() ? "clock_gettime" : "tsc", a->process.clock);
+        EXPECT_EQ(getpid(), a->process.pid);
+        EXPECT_NE('\0', a->process.boot_id[0]);
+        ASSERT_NE(nullptr, a.find("/outer/inner"));
+        const ProfNode *outer = a.find("/outer"), *inner = a.find("/outer/inner");
+        int64_t of_inner = inner->cell[HOST_PHASE_TRAIN].thread_ns, of_outer = outer->cell[HOST_PHASE_TRAIN].thread_ns;
+        // Readings of the clocks are right within a microsecond.
+        EXPECT_GE(of_inner, 3000000 - 1000);
+        EXPECT_GE(of_outer, 1000000 - 1000);
+        EXPECT_LE(of_inner + of_outer, after - before + 1000);
+        EXPECT_EQ(1, outer->cell[HOST_PHASE_TRAIN].count);
+        EXPECT_EQ(3u, outer->split[0]);
+        EXPECT_EQ(5u, outer->split[2]);
+        EXPECT_EQ(HOST_TRACE_LEARNING, inner->category);
+        EXPECT_FALSE(a->damage.is_cut);
+        prof_recorder_free(recorder_);
+        recorder_ = nullptr;
+        unlink(file_.path());
+    }
+}
+
+const char *const names[] = {"a", "b", "c", "d", "e"};
+
+// Opens `count` scopes, nested at random; returns how many.
+int64_t random_scopes(std::mt19937_64 &random, int depth, int64_t count) {
+    int64_t made = 0;
+    while (made < count) {
+        const HostTraceHooks *scope = host_trace_begin(HostTraceCategory(random() % 6), names[random() % 5]);
+        made++;
+        if (depth < 90 && random() % 3 != 0) made += random_scopes(random, depth + 1, 1 + int64_t(random() % 3));
+        host_trace_end(scope);
+    }
+    return made;
+}
+
+int64_t scope_count(const Analysed &a) {
+    int64_t count = 0;
+    for (int32_t i = 0; i < a->node_count; i++)
+        count += a->nodes[i].cell[0].count;
+    return count;
+}
+
+TEST_F(Record, EveryScopeIsThereOrCounted) {
+    uint64_t seed = fresh_seed();
+    for (size_t memory : {size_t(0), size_t(5) * PROF_RECORD_BUFFER_BYTES, size_t(1)}) {
+        start(memory);
+        std::atomic<int64_t> made{0};
+        std::vector<std::thread> threads;
+        for (uint64_t i = 0; i < 4; i++) {
+            threads.emplace_back([&made, seed, i] {
+                std::mt19937_64 random(seed + i);
+                made += random_scopes(random, 0, 60000);
+            });
+        }
+        for (std::thread &thread : threads)
+            thread.join();
+        int64_t dropped = stop();
+        Analysed a(file_.path());
+        EXPECT_EQ(2 * made.load(), 2 * scope_count(a) + dropped);
+        EXPECT_EQ(dropped, a->dropped);
+        EXPECT_EQ(0, a->unmatched_ends);
+        EXPECT_TRUE(!a->damage.is_cut && a->damage.lost_events == 0 && a->damage.backward_clocks == 0);
+        for (int32_t i = PROF_NODE_UNKNOWN + 1; i < a->node_count; i++) // ends are never dropped: nothing stays open
+            EXPECT_LT(a->nodes[i].cell[0].thread_ns, a->wall_ns * 4);
+        EXPECT_TRUE(memory != 1 || dropped > 0);
+        prof_recorder_free(recorder_);
+        recorder_ = nullptr;
+        unlink(file_.path());
+    }
+}
+
+TEST_F(Record, OthersJoinAScope) {
+    start();
+    std::thread other;
+    {
+        HOST_TRACE_SCOPE(HOST, "outer");
+        HOST_TRACE_SCOPE(SIMULATION, "loop");
+        HostTraceMark mark = host_trace_mark();
+        other = std::thread([mark] {
+            const HostTraceHooks *joined = host_trace_join(mark);
+            spin(2000000);
+            host_trace_end(joined);
+        });
+        spin(1000000);
+        other.join();
+    }
+    EXPECT_EQ(nullptr, host_trace_mark().name);
+    stop();
+    Analysed a(file_.path());
+    const ProfNode *loop = a.find("/outer/loop");
+    ASSERT_NE(nullptr, loop);
+    EXPECT_EQ(nullptr, a.find("/loop"));
+    EXPECT_EQ(1, loop->cell[0].count);
+    EXPECT_GE(loop->cell[0].thread_ns - loop->cell[0].main_ns, 2000000 - 1000);
+}
+
+TEST_F(Record, APoolsThreadsAreInTheCallersScope) {
+    HostPool *pool = nullptr;
+    ASSERT_EQ(STATUS_OK, host_pool_create(4, HOST_BIND_NONE, &pool));
+    auto body = [](void *, int64_t, int64_t, int) { spin(20000); };
+    std::vector<ProfRecorder *> stopped;
+    for (int round = 0; round < 20; round++) { // its threads go on from one recorder to the next
+        start();
+        for (int i = 0; i < 5; i++) {
+            HOST_TRACE_SCOPE(SIMULATION, "loop");
+            host_pool_for(pool, 16, 1, body, nullptr);
+        }
+        stop();
+        Analysed a(file_.path());
+        const ProfNode *loop = a.find("/loop");
+        ASSERT_NE(nullptr, loop);
+        EXPECT_EQ(5, loop->cell[0].count);
+        EXPECT_GE(loop->cell[0].thread_ns, 5 * 16 * 20000); // all of the work, whoever did it
+        EXPECT_TRUE(loop->is_leaf);
+        EXPECT_NE(nullptr, a.find("/loop/wait for workers"));
+        for (int32_t i = PROF_NODE_UNKNOWN + 1; i < a->node_count; i++)
+            EXPECT_TRUE(a.path(i) == "/loop" || a->nodes[i].category == HOST_TRACE_IDLE) << a.path(i);
+        EXPECT_EQ(0, a->unmatched_ends);
+        stopped.push_back(recorder_);
+        recorder_ = nullptr;
+        unlink(file_.path());
+    }
+    host_pool_free(pool);
+    for (ProfRecorder *recorder : stopped)
+        prof_recorder_free(recorder);
+}
+
+TEST_F(Record, AScopeThatOutlivesTheRecorderEndsQuietly) {
+    start();
+    const HostTraceHooks *outlives = host_trace_begin(HOST_TRACE_HOST, "outlives");
+    stop();
+    host_trace_end(outlives);
+    host_trace_end(host_trace_begin(HOST_TRACE_HOST, "after"));
+    Analysed a(file_.path());
+    ASSERT_NE(nullptr, a.find("/outlives"));
+    EXPECT_EQ(nullptr, a.find("/after"));
+    EXPECT_EQ(0, a->unmatched_ends);
+    // A second recorder meets the thread anew.
+    ProfRecorder *first = recorder_;
+    unlink(file_.path());
+    start();
+    host_trace_end(outlives); // of the first one
+    { HOST_TRACE_SCOPE(IO, "second"); }
+    stop();
+    Analysed b(file_.path());
+    EXPECT_EQ(1, scope_count(b));
+    prof_recorder_free(first);
+}
+
+TEST_F(Record, WhatCannotBeWrittenIsReportedAtTheEnd) {
+    ProfRecordOptions options = {};
+    options.path = "/does/not/exist/x.trace";
+    EXPECT_EQ(STATUS_IO, prof_recorder_start(&options, &recorder_));
+    EXPECT_EQ(nullptr, host_trace_attached);
+    start();
+    unlink(file_.path());
+    stop();
+}
+
+TEST(Clock, InterpolatesBetweenReadings) {
+    static ProfClock clock;
+    prof_clock_init(&clock, true);
+    std::mt19937_64 random(fresh_seed());
+    int64_t last = 0;
+    for (int i = 0; i < 3000; i++) {
+        int64_t before = host_now_ns();
+        uint64_t ticks = prof_ticks(clock.is_counter);
+        int64_t after = host_now_ns();
+        if (random() % 4 == 0) spin(static_cast<int64_t>(random() % 20000));
+        prof_clock_sync(&clock);
+        int64_t ns = prof_clock_ns(&clock, ticks);
+        EXPECT_GE(ns, before - 1000);
+        EXPECT_LE(ns, after + 1000);
+        EXPECT_GE(ns, last);
+        last = ns;
+    }
+}
+
+} // namespace
+} // namespace profiler_test
