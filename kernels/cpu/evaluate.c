@@ -299,7 +299,7 @@ static void step_gang(Thread *t, Gang *gang) {
 }
 
 // Steps both gangs until an episode ends, or `steps` times, the policy timed apart from the simulator.
-static __attribute__((noinline, cold)) void step_timed(Thread *t, Gang *a, Gang *b, int steps) {
+static __attribute__((noinline)) void step_timed(Thread *t, Gang *a, Gang *b, int steps) {
     CpuProbe *probe = &t->scratch->probe;
     do {
         for (int g = 0; g < CPU_GANGS; g++) {
