@@ -1,5 +1,5 @@
 // Every hot loop of Shoal behind one table of functions per backend: the CPU's, or the CUDA library's. Results are
-// the same bits on each of them (design rules 1 to 6): for any number of threads, vector width, lane count or device.
+// the same bits on each of them, for any number of threads, vector width, lane count or device.
 //
 // Three kinds of work hang on a backend:
 //   KernBatch   many envs of one simulator stepped together, with actions from the caller

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 
-from cli_harness import SANITIZED, tree
+from cli_harness import SANITIZED, SIMULATORS, tree
 
 QUIET = ["--device=cpu", "--bind=none", "--quiet"]
 
@@ -118,6 +118,9 @@ class UsageTests:
         self.refused(2, ["--lr", "--resume"], "--resume", run, "--lr=0.1")
         self.refused(2, ["--beta2", "--resume"], "--resume", run, "--beta2=0.1")
         self.refused(2, ["--set", "--resume"], "--resume", run, "--set=dt_s=0.1")
+        for name, value in [("--precision", "bf16"), ("--precision", "float32"), ("--recurrent", 3)]:
+            for mode in ["--resume", "--eval"]:
+                self.refused(2, f"{name} cannot be changed with {mode}", mode, run, f"{name}={value}")
         self.refused(2, ["--resume", "leave out --out"], "--resume", run, "--out", self.folder / "other")
         self.refused(2, ["--eval", "leave out --config"], "--eval", run, "--config", "x")
         self.refused(2, [f"--{self.COUNT}", "--eval"], "--eval", run, f"--{self.COUNT}=64")
@@ -138,6 +141,7 @@ class FileTests:
 
     POLICY = ""  # "cartpole 4-16-8-2 tanh" of fixed("cartpole"), as messages write it
     OTHER_POLICY = ""  # the same with hidden=3
+    RECURRENT = {"recurrent": 3}  # changes of fixed() that give the policy a recurrent layer
     ENDLESS = {}  # changes that make a run go on for minutes
 
     def test_out_below_a_file(self):
@@ -207,6 +211,11 @@ class FileTests:
         file.write_bytes(good)
         self.good("--resume", run, "--device=cpu", "--bind=none")
 
+    def kinds_of_policy(self):
+        """Changes of fixed("cartpole") that leave its layers' sizes, and the policy with them, as messages write it."""
+        return [({"precision": "bf16"}, self.POLICY.replace("tanh", "tanh bf16")),
+                (self.RECURRENT, self.POLICY.replace("-2 tanh", "-r3-2 tanh"))]  # fmt: skip
+
     def refuses_checkpoint_of(self, other, words):
         """A checkpoint of the run `other` in the folder of fixed("cartpole")."""
         run, file = self.checkpointed()
@@ -217,6 +226,19 @@ class FileTests:
         for env, changes in [("acrobot", {}), ("cartpole", {"hidden": "8,16"}), ("cartpole", {"activation": "relu"})]:
             with self.subTest(env=env, changes=changes):
                 self.refuses_checkpoint_of(self.unbroken(env, **changes), [f"'{env} ", f"'{self.POLICY}'"])
+        for changes, policy in self.kinds_of_policy():
+            with self.subTest(changes=changes):
+                words = f"holds a policy '{policy}', this run has '{self.POLICY}'"
+                self.refuses_checkpoint_of(self.unbroken("cartpole", **changes), words)
+
+    def test_config_of_another_kind_of_policy(self):
+        run, file = self.checkpointed()
+        config = self.folder / run / "config.json"
+        settings = json.loads(config.read_text(encoding="utf-8"))
+        for changes, policy in self.kinds_of_policy():
+            with self.subTest(changes=changes):
+                config.write_text(json.dumps({**settings, **changes}), encoding="utf-8")
+                self.refuses_checkpoint(run, file, f"holds a policy '{self.POLICY}', this run has '{policy}'")
 
     def test_damaged_config(self):
         run = self.unbroken("cartpole")["run"]
@@ -259,9 +281,12 @@ class InfiniteTests:
             "max_speed=3e38 min_position=-3e38 max_position=3e38 goal_position=3e38 gravity=3e38", "position"),
         "acrobot": ("dt_s=3e38 max_velocity1_radps=3e38 max_velocity2_radps=3e38", "theta"),
         "pendulum": ("dt_s=3e38 max_speed_radps=3e38", "theta"),
+        "position_only_cartpole": ("force_n=3e38", "_"),
+        "parking": ("thrust_mps2=3e38 max_x_m=3e38", "the reward"),
     }  # fmt: skip
 
     def test_each_simulator(self):
+        self.assertEqual(SIMULATORS, list(self.BLOW_UP))
         for env, (settings, field) in self.BLOW_UP.items():
             with self.subTest(env=env):
                 sets = [f"--set={s}" for s in settings.split()]

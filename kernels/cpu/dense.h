@@ -1,5 +1,5 @@
 // Dense layers of the policy for a few samples at a time, in the order of arithmetic that kernels/policy.h defines.
-// Compiled for each instruction set; included by kernels/cpu/evaluate.c only.
+// Compiled for each instruction set.
 //
 // Packed weights of one member, layer after layer, each part aligned to 64 bytes:
 //   wide layer      weights [in][out_pad], biases [out_pad]         out_pad: out rounded up to 16, padding is 0

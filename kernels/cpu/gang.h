@@ -1,5 +1,5 @@
 // What one thread works on while it evaluates: gangs of lanes, their members, and what each step of a gang has in
-// common however its policy is computed. Compiled for each instruction set; included by kernels/cpu/evaluate.c only.
+// common however its policy is computed. Compiled for each instruction set.
 #ifndef SHOAL_KERNELS_CPU_GANG_H
 #define SHOAL_KERNELS_CPU_GANG_H
 

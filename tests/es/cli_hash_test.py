@@ -37,9 +37,14 @@ class Hash(HashTest):
         self.check_golden()
 
     def test_hashes_differ(self):
-        """A hash that does not change with the seed, or the generation, would prove nothing."""
-        hashes = [self.hash(*fixed("cartpole", **c)) for c in [{}, {"seed": 6}, {"generations": 11}, {"lr": 0.051}]]
-        self.assertEqual(4, len(set(hashes)))
+        """A hash that does not change with a setting would prove nothing."""
+        changes = [{}, {"seed": 6}, {"generations": 11}, {"lr": 0.051}, {"pop": 34}, {"episodes": 3}, {"sigma": 0.11},
+                   {"weight-decay": 0.006}, {"hidden": "8,16"}, {"activation": "relu"}, {"precision": "bf16"},
+                   {"recurrent": 8}, {"recurrent": 9}, {"recurrent": 8, "precision": "bf16"}]  # fmt: skip
+        flags = ["--no-common-random", "--no-normalize"]
+        hashes = [self.hash(*fixed("cartpole", **c)) for c in changes]
+        hashes += [self.hash(*fixed("cartpole"), flag) for flag in flags]
+        self.assertEqual(len(hashes), len(set(hashes)), hashes)
 
     def test_threads_lanes_and_instruction_sets(self):
         isas = []

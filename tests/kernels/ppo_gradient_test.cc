@@ -346,8 +346,11 @@ std::vector<Case> cases() {
         std::vector<int> choices;
         int continuous;
     };
-    for (const Kind &kind : std::vector<Kind>{
-             {"categorical", {4}, 0}, {"Gaussian", {}, 3}, {"categoricals", {3, 2, 4}, 0}, {"mixed", {2, 3}, 2}}) {
+    for (const Kind &kind : std::vector<Kind>{{"categorical", {4}, 0},
+                                              {"Gaussian", {}, 3},
+                                              {"categoricals", {3, 2, 4}, 0},
+                                              {"wide head", {8, 8}, 0}, // POLICY_OUTPUTS_MAX
+                                              {"mixed", {2, 3}, 2}}) {
         for (bool shared : {true, false}) {
             for (PolicyActivation activation : {POLICY_TANH, POLICY_RELU}) {
                 bool is_one = kind.choices.size() + (kind.continuous > 0) == 1; // else half of the combinations

@@ -40,9 +40,11 @@ class Hash(HashTest):
         changes = [{}, {"seed": 6}, {"updates": 11}, {"lr": 0.0011}, {"gamma": 0.97}, {"lambda": 0.8}, {"clip": 0.01},
                    {"entropy": 0.1}, {"value-weight": 0.4}, {"max-grad-norm": 0.1}, {"epochs": 3}, {"minibatches": 8},
                    {"beta1": 0.8}, {"beta2": 0.99}, {"adam-epsilon": 1e-3}, {"activation": "relu"},
-                   {"recurrent": 8, "minibatches": 2}, {"recurrent": 9, "minibatches": 2}]  # fmt: skip
-        flags = ["--lr-anneal", "--clip-anneal", "--shared", "--no-normalize-obs", "--no-normalize-reward",
-                 "--no-normalize-advantage"]  # fmt: skip
+                   {"shards": 4}, {"target-kl": 1e-4}, {"hidden": "8,16"}, {"hidden": "16"}, {"precision": "bf16"},
+                   {"recurrent": 8, "minibatches": 2}, {"recurrent": 9, "minibatches": 2},
+                   {"recurrent": 8, "minibatches": 2, "precision": "bf16"}]  # fmt: skip
+        flags = ["--lr-anneal", "--clip-anneal", "--no-clip-value", "--shared", "--no-normalize-obs",
+                 "--no-normalize-reward", "--no-normalize-advantage"]  # fmt: skip
         hashes = [self.hash(*fixed("cartpole", **c)) for c in changes]
         hashes += [self.hash(*fixed("cartpole"), flag) for flag in flags]
         hashes += [self.hash(*fixed("pendulum")), self.hash(*fixed("pendulum", log_std=0.1))]
@@ -74,7 +76,8 @@ class Hash(HashTest):
 class Cuda(CudaHashes, HashTest):
     def test_golden(self):
         quick = [("cartpole", "annealed"), ("pendulum", "shared"), ("acrobot", "linear"), ("parking", "plain"),
-                 ("position_only_cartpole", "recurrent"), ("parking", "recurrent, shared")]  # fmt: skip
+                 ("position_only_cartpole", "recurrent"), ("parking", "recurrent, shared"),
+                 ("pendulum", "recurrent, bf16")]  # fmt: skip
         # Tests of the policy change nothing, and take most of the time of a small run.
         self.check_golden_on_gpu("--test-every=1000", "--test-episodes=1", quick=lambda env, name: (env, name) in quick)
 

@@ -36,16 +36,19 @@ class Signals(SignalTests, PporunTest):
 class Resume(PporunTest):
     def test_at_every_update(self):
         """Whatever is in the state: annealing, moments, normalisers, envs in the middle of an episode."""
-        for env, recurrent in [(env, {}) for env in SIMULATORS] + [("cartpole", {"recurrent": 9, "minibatches": 2})]:
+        recurrent = {"recurrent": 9, "minibatches": 2}
+        runs = [(env, {}) for env in SIMULATORS]
+        runs += [("cartpole", recurrent), ("pendulum", {**recurrent, "precision": "bf16"})]
+        for env, changes in runs:
             flags = ["--lr-anneal", "--clip-anneal", "--shared", "--randomize=" + {
                 "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
                 "mountain_car_continuous": "power=0.001:0.002", "acrobot": "link1_mass_kg=0.8:1.2",
                 "pendulum": "mass_kg=0.8:1.2", "position_only_cartpole": "pole_mass_kg=0.05:0.2",
                 "parking": "thrust_mps2=1:3"}[env]]  # fmt: skip
             out = self.path()
-            whole = self.good(*fixed(env, checkpoint_every=1, updates=5, **recurrent), *flags, "--out", out)
+            whole = self.good(*fixed(env, checkpoint_every=1, updates=5, **changes), *flags, "--out", out)
             for kept in [4, 5]:  # two checkpoints are kept
-                with self.subTest(env=env, kept=kept, **recurrent):
+                with self.subTest(env=env, kept=kept, **changes):
                     copy = self.path()
                     shutil.copytree(out, copy)
                     for file in (copy / "checkpoint").iterdir():

@@ -73,6 +73,7 @@ class Usage(UsageTests, PporunTest):
 
 class Files(FileTests, PporunTest):
     POLICY, OTHER_POLICY = "cartpole 4-16-8-2 tanh, separate critic", "cartpole 4-3-2 tanh, separate critic"
+    RECURRENT = {"recurrent": 3, "minibatches": 2}
     ENDLESS = {"updates": 100000}
 
     def test_checkpoint_of_another_kind_of_run(self):
