@@ -90,6 +90,7 @@ class Files(FileTests, PporunTest):
 class Infinite(InfiniteTests, PporunTest):
     WHERE = r"update 0, env \d+, step \d+: "
     WHERE_RETURN = "update 0: "
+    UNDISCOUNTED = {"gamma": 0}  # else it is the discounted return that overflows first
 
     def test_learning_that_blows_up(self):
         """The message names update, epoch, minibatch and tensor; the checkpoints of before are whole, and the run as far as
