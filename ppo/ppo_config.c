@@ -33,6 +33,7 @@ static const KernSimulatorDefault simulator_defaults[] = {
     {"mountain_car", "lambda", "0.98"},
     {"mountain_car", "hidden", "32,32"},
     {"mountain_car_continuous", "hidden", "32,32"},
+    {"mountain_car_continuous", "log_std", "0.5"},
     {"acrobot", "rollout", "64"},
     {"acrobot", "minibatches", "4"},
     {"acrobot", "hidden", "32,32"},
