@@ -28,6 +28,9 @@
 // rollout began with; back-propagation through time goes back to there, or to the episode's start (truncated BPTT,
 // Werbos, 1990).
 //
+// With POLICY_BF16 (kernels/policy.h), backwards the loss by the sums of every layer but the heads is rounded to
+// bfloat16 as well; gradients are summed in float32, and Adam and the parameters are float32.
+//
 // Ownership: the caller owns what open() returns and passes it to close(). Errors: Status; STATUS_NUMERIC names update,
 // epoch, minibatch and tensor, or env, step and field; the state is then not to be used, but for a checkpoint of
 // before. Thread safety: one call at a time per backend.

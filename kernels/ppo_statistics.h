@@ -2,6 +2,9 @@
 #ifndef SHOAL_KERNELS_PPO_STATISTICS_H
 #define SHOAL_KERNELS_PPO_STATISTICS_H
 
+#include <math.h>
+#include <stdbool.h>
+
 #include "kernels/ppo_kern.h"
 #include "kernels/ppo_math.h"
 
@@ -11,19 +14,18 @@ typedef struct PpoStatistics {
     PpoMoments discounted;          // the discounted return
 } PpoStatistics;
 
-// Adds a rollout's. Returns NULL; or what is NaN or infinite, sums of finite numbers that overflowed among it, in
-// words.
+static inline bool ppo_moments_are_finite(PpoMoments m) { return isfinite(m.mean) && isfinite(m.square); }
+
+// Adds a rollout's moments. Returns NULL, or which of the sums is NaN or infinite: those of finite numbers may
+// overflow.
 static inline const char *ppo_statistics_add(PpoStatistics *statistics, int obs, const PpoMoments *of_obs,
                                              PpoMoments discounted) {
-    double sum = 0.0;
     for (int k = 0; k < obs; k++) {
         statistics->obs[k] = ppo_moments_fold(statistics->obs[k], of_obs[k]);
-        sum = sum + (statistics->obs[k].mean * 0.0 + statistics->obs[k].square * 0.0);
+        if (!ppo_moments_are_finite(statistics->obs[k])) return "the variance of an observation";
     }
     statistics->discounted = ppo_moments_fold(statistics->discounted, discounted);
-    if (!(sum == 0.0)) return "the variance of an observation";
-    sum = statistics->discounted.mean * 0.0 + statistics->discounted.square * 0.0;
-    return sum == 0.0 ? NULL : "the variance of the discounted return";
+    return ppo_moments_are_finite(statistics->discounted) ? NULL : "the variance of the discounted return";
 }
 
 // obs: how many observations there are.

@@ -129,6 +129,9 @@ typedef struct ProfAnalysis {
 
 // Reads every event of the trace. The analysis keeps nothing of the reader.
 Status prof_analyse(ProfReader *reader, ProfAnalysis *analysis) HOST_MUST_CHECK;
+
+// The same of the trace in a file.
+Status prof_analyse_file(const char *path, ProfAnalysis *analysis) HOST_MUST_CHECK;
 void prof_analysis_free(ProfAnalysis *analysis);
 
 // A node's name; "(outside)", "(lost)", "(unknown launch)" of the first three.

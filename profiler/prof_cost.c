@@ -64,12 +64,8 @@ static void measure_pairs(char names[REPEATS][NAME_BYTES], double *pair_ns) {
 
 // How long the empty scopes of each name seem to take.
 static Status read_insides(const char *path, char names[REPEATS][NAME_BYTES], double *inside_ns) {
-    ProfReader *reader = NULL;
     ProfAnalysis analysis;
-    TRY(prof_reader_open(path, &reader));
-    Status status = prof_analyse(reader, &analysis);
-    prof_reader_close(reader);
-    TRY(status);
+    TRY(prof_analyse_file(path, &analysis));
     int found = 0;
     for (int32_t i = PROF_NODE_UNKNOWN + 1; i < analysis.node_count; i++) {
         const ProfCell *cell = &analysis.nodes[i].cell[HOST_PHASE_SETUP];

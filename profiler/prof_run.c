@@ -61,13 +61,9 @@ static Status find_traces(ProfRun *run) {
 }
 
 static Status take_trace(ProfRun *run, const char *path) {
-    ProfReader *reader = NULL;
     ProfAnalysis analysis;
-    TRY(prof_reader_open(path, &reader));
-    Status status = prof_analyse(reader, &analysis);
-    prof_reader_close(reader);
-    TRY(status);
-    status = prof_summary_add(&run->summary, &analysis);
+    TRY(prof_analyse_file(path, &analysis));
+    Status status = prof_summary_add(&run->summary, &analysis);
     prof_analysis_free(&analysis);
     return status;
 }

@@ -300,3 +300,11 @@ Status prof_analyse(ProfReader *reader, ProfAnalysis *analysis) {
     if (status != STATUS_OK) prof_analysis_free(analysis);
     return status;
 }
+
+Status prof_analyse_file(const char *path, ProfAnalysis *analysis) {
+    ProfReader *reader = NULL;
+    TRY(prof_reader_open(path, &reader));
+    Status status = prof_analyse(reader, analysis);
+    prof_reader_close(reader);
+    return status;
+}

@@ -2,12 +2,11 @@
 
 #include <string.h>
 
+#include "kernels/cpu/cpu.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/policy_math.h"
 
 _Alignas(64) const float gemm_zeros[POLICY_WIDTH_MAX] = {0};
-
-static int32_t pad16(int32_t x) { return (x + 15) / 16 * 16; }
 
 static void add_dense(PpoNet *net, PpoLayer *layer) {
     int32_t in = layer->node.in, out = layer->node.out;
@@ -24,8 +23,10 @@ static void add_dense(PpoNet *net, PpoLayer *layer) {
 }
 
 static void add_layer(PpoNet *net, PpoLayer *layer, PpoNode node) {
-    *layer = (PpoLayer){
-        .node = node, .in_pad = pad16(node.in), .out_pad = pad16(node.out), .is_narrow = node.out < POLICY_NARROW};
+    *layer = (PpoLayer){.node = node,
+                        .in_pad = cpu_round_up(node.in, 16),
+                        .out_pad = cpu_round_up(node.out, 16),
+                        .is_narrow = node.out < POLICY_NARROW};
     net->rows += 2 * net->block_rows * layer->out_pad;
     if (layer->node.kind != POLICY_STATE) {
         add_dense(net, layer);
@@ -43,12 +44,12 @@ void ppo_net_make(PpoNet *net, const PpoShape *shape, int32_t steps) {
     net->actions = shape->actor.discrete + shape->actor.continuous;
     net->block_rows = is_recurrent && steps > PPO_ROWS ? steps : PPO_ROWS;
     net->chunk = is_recurrent ? steps : PPO_CHUNK;
-    net->rows = net->block_rows * pad16(shape->actor.size[0]);
+    net->rows = net->block_rows * cpu_round_up(shape->actor.size[0], 16);
     ppo_network(shape, &net->network);
     for (int32_t i = 0; i < net->network.layers; i++)
         add_layer(net, &net->layer[i], net->network.layer[i]);
     net->log_std = net->gradient;
-    net->gradient = (net->gradient + pad16(shape->log_std_params) + PPO_TILE - 1) / PPO_TILE * PPO_TILE;
+    net->gradient = (net->gradient + cpu_round_up(shape->log_std_params, 16) + PPO_TILE - 1) / PPO_TILE * PPO_TILE;
 }
 
 // Biases stay as they are.

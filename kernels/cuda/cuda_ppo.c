@@ -380,7 +380,6 @@ Status cuda_ppo_write(KernPpo *base, const KernPpoState *state) {
         CUDA_TRY(backend, cudaStreamSynchronize(backend->stream));
     }
     CUDA_TRY(backend, cuda_launch_ppo_round(&ppo->args, backend->stream));
-    CUDA_TRY(backend, cudaStreamSynchronize(backend->stream));
     ppo->adam_steps = state->adam_steps;
     ppo_statistics_write(&ppo->statistics, ppo->spec.sim.spec->obs, state);
     return STATUS_OK;
