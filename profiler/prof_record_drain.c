@@ -14,7 +14,11 @@ static uint32_t name_number(ProfRecorder *r, uint64_t word) {
     const uint64_t key = word & ((UINT64_C(1) << 60) - 1); // category and address
     int32_t number = prof_table_get(&r->names, key);
     if (number >= 0) return (uint32_t)number;
-    uint32_t made = prof_writer_name(r->writer, (int)(key >> PROF_WORD_BITS), PROF_LAYER_CODE, prof_word_name(word));
+    int category = (int)(key >> PROF_WORD_BITS);
+    ProfLayer layer = category >= PROF_WORD_CALL ? PROF_LAYER_API : PROF_LAYER_CODE;
+    if (category == PROF_WORD_CALL_ENCLOSING) category = PROF_CATEGORY_ENCLOSING;
+    if (category == PROF_WORD_CALL_WAITS) category = HOST_TRACE_IDLE;
+    uint32_t made = prof_writer_name(r->writer, category, layer, prof_word_name(word));
     (void)prof_table_put(&r->names, key, (int32_t)made); // without memory it is looked up anew each time
     return made;
 }
@@ -39,6 +43,16 @@ static uint32_t decode(ProfRecorder *r, const ProfRaw *raw, ProfEvent *event) {
         break;
     case PROF_EVENT_PHASE:
         event->phase = (HostTracePhase)rest;
+        break;
+    case PROF_EVENT_LAUNCH:
+        event->correlation = rest;
+        break;
+    case PROF_EVENT_CAPTURE:
+        event->node = raw[count++].ticks;
+        break;
+    case PROF_EVENT_OTHER:
+        if (r->collector.clone != NULL) r->collector.clone(r->collector.self, raw[1].ticks, raw[2].ticks);
+        count += 2;
         break;
     default:
         break;
@@ -65,6 +79,9 @@ static void take_raws(ProfRecorder *r, ProfThread *t, const ProfBuffer *buffer, 
         t->taken += decode(r, &buffer->raw[t->taken], &event);
         if (event.time_ns < t->last_ns && t->last_ns - event.time_ns < READING_ERROR_NS) event.time_ns = t->last_ns;
         t->last_ns = event.time_ns;
+        if (event.kind == PROF_EVENT_OTHER) continue;
+        if (event.kind == PROF_EVENT_LAUNCH && r->collector.launch != NULL)
+            r->collector.launch(r->collector.self, event.correlation, event.time_ns);
         prof_writer_put(r->writer, t->stream, &event);
     }
 }
@@ -95,10 +112,12 @@ static void drain_thread(ProfRecorder *r, ProfThread *t) {
 }
 
 void prof_drain(ProfRecorder *r) {
+    if (r->collector.take != NULL) r->collector.take(r->collector.self);
     uint32_t count = atomic_load_explicit(&r->thread_count, memory_order_acquire);
     prof_clock_sync(&r->clock); // not too far apart
     for (uint32_t i = 0; i < count && i < PROF_RECORD_THREADS; i++)
         drain_thread(r, &r->threads[i]);
+    if (r->collector.write != NULL) r->collector.write(r->collector.self, r->writer);
     prof_writer_flush(r->writer);
 }
 

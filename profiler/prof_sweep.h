@@ -33,6 +33,7 @@ typedef struct SweepThread {
 typedef struct SweepRunning {
     int64_t end_ns;
     int32_t node;
+    bool is_kernel;
 } SweepRunning;
 
 typedef struct SweepLaunch {
@@ -65,6 +66,7 @@ typedef struct Sweep {
 
     SweepRunning *running; // a heap, the earliest end first
     int running_count, running_capacity;
+    int kernels;      // of them
     unsigned gpu_set; // categories of the running intervals
 
     SweepLaunch *launches; // [launch_size] by the low bits of the correlation; grows with their number
