@@ -42,6 +42,7 @@ static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *records
     }
 }
 
+// NOLINTNEXTLINE(readability-non-const-parameter): CUPTI's type
 static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size, size_t used) {
     ProfCupti *c = &the_cupti;
     (void)context, (void)stream, (void)size;

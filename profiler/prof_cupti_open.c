@@ -50,7 +50,7 @@ static void *open_beside(const char *runtime, const char *name) {
 }
 
 // Never closed again: CUPTI's own threads may be in its code.
-static void *open_library(void) {
+static void *open_library(char error[256]) {
     void *runtime = loaded_runtime(), *library = NULL;
     char folder[HOST_PATH_MAX];
     bool has_folder = runtime != NULL && folder_of(dlsym(runtime, "cudaRuntimeGetVersion"), folder);
@@ -58,6 +58,7 @@ static void *open_library(void) {
         char name[32];
         snprintf(name, sizeof name, "libcupti.so.%d", majors[i]);
         library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+        if (library == NULL && i == 0) snprintf(error, 256, "%s", dlerror());
         if (library == NULL && has_folder) library = open_beside(folder, name);
     }
     if (runtime != NULL) dlclose(runtime);
@@ -65,10 +66,9 @@ static void *open_library(void) {
 }
 
 Status prof_cupti_find(ProfCuptiCalls *calls) {
-    void *library = open_library();
-    if (library == NULL)
-        return host_fail(STATUS_DEVICE, "CUPTI is missing: no libcupti.so.%d in LD_LIBRARY_PATH or CUDA's folders",
-                         majors[0]);
+    char error[256] = "";
+    void *library = open_library(error);
+    if (library == NULL) return host_fail(STATUS_DEVICE, "CUPTI cannot be opened: %s", error);
 #define LOAD(function)                                                                          \
     do {                                                                                        \
         void *found = dlsym(library, #function);                                                \

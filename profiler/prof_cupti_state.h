@@ -33,7 +33,7 @@
 
 typedef struct ProfCuptiCalls {
     __typeof__(cuptiSubscribe_v2) *cuptiSubscribe_v2; // NULL where this CUPTI is older
-#define PROF_CUPTI_MEMBER(function) __typeof__(function) *function;
+#define PROF_CUPTI_MEMBER(function) __typeof__(&(function)) function; // NOLINT(bugprone-macro-parentheses)
     PROF_CUPTI_LIST(PROF_CUPTI_MEMBER)
 #undef PROF_CUPTI_MEMBER
 } ProfCuptiCalls;
