@@ -33,6 +33,7 @@ __attribute__((constructor)) void check_environment() {
     check_settings();
     model_check_settings();
     streams_check_settings();
+    timeline_check_settings();
 }
 
 } // namespace

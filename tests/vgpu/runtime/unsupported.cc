@@ -1,6 +1,7 @@
 // The functions of CUDA's runtime that are missing here: each says so and fails, so that a program that names one it
 // does not need still starts. cudart_functions.inc, made from the toolkit's library, names all functions; weak
 // definitions give way to those that other files have. CUDA's header would declare them with their parameters.
+#include "cudart_renames.h"
 #include "tests/vgpu/runtime/unsupported.h"
 
 // By which tests know this library.
