@@ -135,7 +135,9 @@ static Status subscribe(ProfCupti *c) {
 static Status start_activity(ProfCupti *c) {
     uint8_t zeroed = 1;
     size_t size = sizeof zeroed;
-    CUPTI_TRY(c, cuptiActivityRegisterTimestampCallback, now_ns); // before any kind is enabled
+    // Before any kind is enabled for the first time.
+    if (!c->has_clock) CUPTI_TRY(c, cuptiActivityRegisterTimestampCallback, now_ns);
+    c->has_clock = true;
     CUPTI_TRY(c, cuptiActivityRegisterCallbacks, give_buffer, take_buffer);
     CUPTI_TRY(c, cuptiActivitySetAttribute, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
     for (int i = 0; i < KINDS; i++)

@@ -32,7 +32,7 @@
     F(cuptiUnsubscribe)
 
 typedef struct ProfCuptiCalls {
-    __typeof__(cuptiSubscribe_v2) *cuptiSubscribe_v2; // NULL where this CUPTI is older
+    __typeof__(cuptiSubscribe_v2) *cuptiSubscribe_v2;                 // NULL where this CUPTI is older
 #define PROF_CUPTI_MEMBER(function) __typeof__(&(function)) function; // NOLINT(bugprone-macro-parentheses)
     PROF_CUPTI_LIST(PROF_CUPTI_MEMBER)
 #undef PROF_CUPTI_MEMBER
@@ -57,6 +57,7 @@ typedef struct ProfCuptiBuffer {
 
 struct ProfCupti {
     bool is_open;
+    bool has_clock; // CUPTI's times are ours, for the rest of the process
     ProfCuptiCalls calls;
     CUpti_SubscriberHandle subscriber;
     _Atomic(ProfRecorder *) recorder;                                    // NULL: calls are not recorded
