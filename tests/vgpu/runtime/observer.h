@@ -121,9 +121,15 @@ bool vgpu_graph_node(cudaGraphNode_t handle, uint64_t *id);
 const char *vgpu_kernel_name(const void *function);
 int vgpu_device_count();
 int vgpu_current_device();
-// The calling thread's current device is not asked. False: there is no such.
+// False: there is no such device.
 bool vgpu_device_properties(int device, cudaDeviceProp *properties);
 void vgpu_device_memory(int device, uint64_t *used_bytes, uint64_t *total_bytes);
+// Of all devices, whatever CUDA_VISIBLE_DEVICES says; a device's number among them; and who one of them is: 16 bytes of
+// uuid, and "0000:07:00.0" with its zero.
+int vgpu_physical_count();
+int vgpu_physical_index(int device);
+void vgpu_physical_identity(int physical, const char **name, char *uuid, char *pci);
+uint64_t vgpu_physical_memory_bytes();
 
 #pragma GCC visibility pop
 }

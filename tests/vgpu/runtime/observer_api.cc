@@ -1,4 +1,6 @@
 // What observers ask the runtime: see observer.h.
+#include <cstring>
+
 #include "tests/vgpu/exec/report.h"
 #include "tests/vgpu/runtime/device.h"
 #include "tests/vgpu/runtime/graphs.h"
@@ -72,3 +74,15 @@ void vgpu_device_memory(int device, uint64_t *used_bytes, uint64_t *total_bytes)
     *used_bytes = memory_used(device);
     *total_bytes = memory_limit(device);
 }
+
+int vgpu_physical_count() { return physical_count(); }
+
+int vgpu_physical_index(int device) { return device_physical_index(device); }
+
+void vgpu_physical_identity(int physical, const char **name, char *uuid, char *pci) {
+    *name = model().name;
+    physical_uuid(physical, uuid);
+    strcpy(pci, physical_pci_text(physical).c_str());
+}
+
+uint64_t vgpu_physical_memory_bytes() { return model().memory_bytes; }
