@@ -1,6 +1,7 @@
 // The recorder's own thread: takes raw events out of the buffers and writes them down.
 #define _GNU_SOURCE // sem_clockwait
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -10,15 +11,33 @@
 // the clock's own and go into the trace as they are.
 enum { DRAIN_EVERY_NS = 50000000, READING_ERROR_NS = 1000 };
 
+// A call as people know it: "__cudaLaunchKernel_ptsz_v13000" is cudaLaunchKernel.
+static const char *call_name(const char *name, char text[PROF_TEXT_MAX]) {
+    static const char *const suffixes[] = {"_ptsz", "_ptds"};
+    while (*name == '_')
+        name++;
+    snprintf(text, PROF_TEXT_MAX, "%s", name);
+    char *version = strstr(text, "_v");
+    if (version != NULL && version[2] >= '1' && version[2] <= '9') *version = '\0';
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        size_t length = strlen(text), tail = strlen(suffixes[i]);
+        if (length > tail && strcmp(text + length - tail, suffixes[i]) == 0) text[length - tail] = '\0';
+    }
+    return text;
+}
+
 static uint32_t name_number(ProfRecorder *r, uint64_t word) {
     const uint64_t key = word & ((UINT64_C(1) << 60) - 1); // category and address
     int32_t number = prof_table_get(&r->names, key);
     if (number >= 0) return (uint32_t)number;
+    char text[PROF_TEXT_MAX];
+    const char *name = prof_word_name(word);
     int category = (int)(key >> PROF_WORD_BITS);
     ProfLayer layer = category >= PROF_WORD_CALL ? PROF_LAYER_API : PROF_LAYER_CODE;
+    if (layer == PROF_LAYER_API) name = call_name(name, text);
     if (category == PROF_WORD_CALL_ENCLOSING) category = PROF_CATEGORY_ENCLOSING;
     if (category == PROF_WORD_CALL_WAITS) category = HOST_TRACE_IDLE;
-    uint32_t made = prof_writer_name(r->writer, category, layer, prof_word_name(word));
+    uint32_t made = prof_writer_name(r->writer, category, layer, name);
     (void)prof_table_put(&r->names, key, (int32_t)made); // without memory it is looked up anew each time
     return made;
 }

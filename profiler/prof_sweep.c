@@ -135,8 +135,12 @@ static int32_t calling_node(const Sweep *s, int thread) {
 }
 
 static void launch(Sweep *s, int thread, const ProfEvent *event) {
-    if (s->launch_size < PROF_LAUNCHES_MAX && ++s->launch_count > s->launch_size / 2) grow_launches(s);
     SweepLaunch *l = prof_sweep_launch(s, event->correlation);
+    while (l->is_used && l->correlation != event->correlation && s->launch_size < PROF_LAUNCHES_MAX &&
+           s->status == STATUS_OK) {
+        grow_launches(s);
+        l = prof_sweep_launch(s, event->correlation);
+    }
     l->correlation = event->correlation;
     l->time_ns = s->now_ns;
     l->node = calling_node(s, thread);

@@ -301,19 +301,26 @@ TEST_F(Collect, OneProfileAfterAnother) {
 
 TEST_F(Collect, WhatFindsNoBufferIsCounted) {
     enum { LAUNCHES = 12000 };
+    cudaStream_t streams[16] = {};
+    for (cudaStream_t &stream : streams)
+        CUDA_OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     start(1); // one buffer holds some thousand records, and is away until it is read
     {
         HOST_TRACE_SCOPE(SIMULATION, "A");
         for (int i = 0; i < LAUNCHES; i++)
-            CUDA_OK(gpu_work_first(memory_, 1, 1, stream_));
-        CUDA_OK(cudaStreamSynchronize(stream_));
+            CUDA_OK(gpu_work_first(memory_, 1, 1, streams[i % 16]));
+        CUDA_OK(cudaDeviceSynchronize());
     }
     int64_t missing = stop();
+    for (cudaStream_t stream : streams)
+        CUDA_OK(cudaStreamDestroy(stream));
     Analysed a(file_.path());
     EXPECT_GT(missing, 0);
     EXPECT_EQ(missing, a->dropped_intervals);
     EXPECT_EQ(missing, a->dropped);
-    EXPECT_EQ(LAUNCHES, a->intervals + missing);
+    EXPECT_LT(a->intervals, LAUNCHES);
+    EXPECT_GE(a->intervals + missing, LAUNCHES);
+    EXPECT_LE(a->intervals + missing, LAUNCHES + LAUNCHES / 100); // records of overhead may be missing, too
     // The pool is as good as before.
     start();
     {

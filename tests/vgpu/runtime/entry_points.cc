@@ -43,3 +43,16 @@ cudaError_t observed(uint32_t cbid, const char *name, const void *parameters, co
         return vgpu::observed(CUPTI_RUNTIME_TRACE_CBID_##name##_##version, #name, nullptr, vgpu_##name); \
     }
 #include "cudart_entries.inc"
+
+// What nvcc makes of <<<>>>. CUPTI has no struct for its parameters.
+#if CUDART_VERSION >= 13000
+#define ENTRY_LAUNCH(name, of_stream)                                                                                 \
+    VGPU_EXPORT cudaError_t name(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared_bytes,   \
+                                 cudaStream_t stream) {                                                               \
+        auto launch = [&] { return vgpu_cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, of_stream); }; \
+        if (!vgpu::is_observed()) return launch();                                                                    \
+        return vgpu::observed(CUPTI_RUNTIME_TRACE_CBID_##name##_v13000, #name, nullptr, launch);                      \
+    }
+ENTRY_LAUNCH(__cudaLaunchKernel, stream)
+ENTRY_LAUNCH(__cudaLaunchKernel_ptsz, stream == nullptr ? cudaStreamPerThread : stream)
+#endif
