@@ -13,8 +13,8 @@ extern "C" {
 
 __extension__ typedef unsigned __int128 ProfWide;
 
-// Launches that are remembered, by the low bits of their numbers: an interval is charged if no launch came after its own
-// whose number is higher by a multiple of the most.
+// Launches that are remembered, by the low bits of their numbers: an interval is charged if no launch came after its
+// own whose number is higher by a multiple of the most.
 enum { PROF_LAUNCHES_MIN = 1 << 8, PROF_LAUNCHES_MAX = 1 << 18 };
 
 // What is active now: a node, or a category.

@@ -196,6 +196,7 @@ TEST_F(Collect, CopiesAndFills) {
         CUDA_OK(cudaMemcpyAsync(host.data(), memory_, size, cudaMemcpyDeviceToHost, stream_));
         CUDA_OK(cudaStreamSynchronize(stream_));
     }
+    CUDA_OK(cudaDeviceSynchronize()); // the first copy is of another stream, and was only staged
     EXPECT_EQ(0, stop());
     Analysed a(file_.path());
     expect_device(a, "/up", 1, copy_ns(size));
