@@ -98,9 +98,7 @@ class Watcher final : public Observer {
     }
 
   private:
-    static bool is_recorded(const ApiCall &call) {
-        return runtime_call_is_on(call.cbid) || call_has_records(call);
-    }
+    static bool is_recorded(const ApiCall &call) { return runtime_call_is_on(call.cbid) || call_has_records(call); }
 
     static void tell_call(ApiCall &call, CUpti_ApiCallbackSite site) {
         int device = vgpu_current_device();

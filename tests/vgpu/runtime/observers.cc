@@ -1,7 +1,6 @@
 // Who is attached, and the calls that they are told of.
 #include "tests/vgpu/runtime/observers.h"
 
-
 namespace vgpu {
 namespace {
 
