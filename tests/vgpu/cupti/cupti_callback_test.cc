@@ -206,4 +206,48 @@ TEST_F(CuptiCallbacks, StreamsComeAndGo) {
     EXPECT_EQ(streams.seen[1].second, stream);
 }
 
+TEST_F(CuptiCallbacks, WaitsAreToldOnceTheyAreOver) {
+    static std::vector<std::pair<CUpti_CallbackId, CUstream>> seen;
+    seen.clear();
+    subscribe(
+        [](void *, CUpti_CallbackDomain, CUpti_CallbackId cbid, const void *callback_data) {
+            seen.emplace_back(cbid, static_cast<const CUpti_SynchronizeData *>(callback_data)->stream);
+        },
+        nullptr);
+    ASSERT_CUPTI(cuptiEnableDomain(1, subscriber_, CUPTI_CB_DOMAIN_SYNCHRONIZE));
+    Stream stream;
+    ASSERT_CUDA(cudaStreamSynchronize(stream));
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    ASSERT_CUPTI(cuptiEnableDomain(0, subscriber_, CUPTI_CB_DOMAIN_SYNCHRONIZE));
+    ASSERT_EQ(seen.size(), 2u);
+    EXPECT_EQ(seen[0].first, CUpti_CallbackId(CUPTI_CBID_SYNCHRONIZE_STREAM_SYNCHRONIZED));
+    EXPECT_EQ(seen[0].second, stream);
+    EXPECT_EQ(seen[1].first, CUpti_CallbackId(CUPTI_CBID_SYNCHRONIZE_CONTEXT_SYNCHRONIZED));
+}
+
+TEST_F(CuptiCallbacks, FinalizeEndsEverything) {
+    DeviceWords words(256);
+    subscribe(note, &seen_);
+    enable_domain();
+    ASSERT_CUPTI(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
+    ASSERT_CUDA(launch("fill", words.get(), 256, 1, nullptr));
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    ASSERT_CUPTI(cuptiFinalize());
+    size_t calls = seen_.size();
+    EXPECT_GT(calls, 0u);
+    EXPECT_EQ(Records::get().kernels().size(), 1u); // it was given back
+    ASSERT_CUDA(launch("fill", words.get(), 256, 1, nullptr));
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    EXPECT_EQ(seen_.size(), calls);
+    // And it can begin again.
+    ASSERT_CUPTI(cuptiActivityRegisterTimestampCallback(monotonic_ns));
+    ASSERT_CUPTI(cuptiActivityRegisterCallbacks(Records::request, Records::complete));
+    enable({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
+    ASSERT_CUDA(launch("fill", words.get(), 256, 1, nullptr));
+    flush();
+    EXPECT_EQ(Records::get().kernels().size(), 2u);
+    subscriber_ = nullptr;
+    subscribe(note, &seen_);
+}
+
 } // namespace

@@ -182,6 +182,30 @@ TEST_F(CuptiGraph, TracedAsAWholeAGraphHidesItsNodes) {
     ASSERT_CUDA(cudaGraphDestroy(graph));
 }
 
+// Also where a callback calls the runtime in the middle of another call.
+TEST_F(CuptiGraph, ACallKeepsItsNumberThroughCallbacksInIt) {
+    ASSERT_CUPTI(cuptiUnsubscribe(subscriber_));
+    static uint32_t launch_correlation;
+    subscribe(
+        [](void *, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *data) {
+            int device = 0;
+            if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
+                EXPECT_CUDA(cudaGetDevice(&device));
+            } else if (cbid == CUPTI_RUNTIME_TRACE_CBID_cudaStreamCreateWithFlags_v5000) {
+                launch_correlation = static_cast<const CUpti_CallbackData *>(data)->correlationId;
+            }
+        },
+        nullptr);
+    ASSERT_CUPTI(cuptiEnableDomain(1, subscriber_, CUPTI_CB_DOMAIN_RUNTIME_API));
+    ASSERT_CUPTI(cuptiEnableDomain(1, subscriber_, CUPTI_CB_DOMAIN_RESOURCE));
+    enable({CUPTI_ACTIVITY_KIND_RUNTIME});
+    { Stream stream; }
+    flush();
+    const CUpti_ActivityAPI *call = find_correlated(Records::get().calls(), launch_correlation);
+    ASSERT_NE(call, nullptr);
+    EXPECT_EQ(call->cbid, uint32_t(CUPTI_RUNTIME_TRACE_CBID_cudaStreamCreateWithFlags_v5000));
+}
+
 TEST_F(CuptiGraph, GraphsComeAndGo) {
     cudaGraph_t graph = nullptr;
     ASSERT_CUDA(cudaGraphCreate(&graph, 0));

@@ -17,6 +17,7 @@ struct ApiCall {
     const void *parameters = nullptr; // as generated_cuda_runtime_api_meta.h has them; null: the function has none
     uint32_t correlation = 0;         // counted from 1 over the process's life
     cudaError_t result = cudaSuccess; // at the exit
+    uint32_t outer_correlation = 0;   // of the call that is under way in this thread, which a callback calls from
     // The observer's own, from the entry to the exit.
     uint64_t begin = 0, data = 0;
     bool has_callback = false, is_recorded = false;
