@@ -50,7 +50,8 @@ CUptiResult access_attribute(CUpti_ActivityAttribute wanted, const size_t *bytes
 using namespace vgpu;
 
 CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, size_t *bytes, void *value) {
-    return access_attribute(attribute, bytes, value, [&](Attribute &found) { memcpy(&found.value, value, found.bytes); });
+    return access_attribute(attribute, bytes, value,
+                            [&](Attribute &found) { memcpy(&found.value, value, found.bytes); });
 }
 
 CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute attribute, size_t *bytes, void *value) {

@@ -4,6 +4,7 @@
 #define SHOAL_TESTS_VGPU_CUPTI_CUPTI_TEST_UTIL_H
 
 #include <algorithm>
+#include <atomic>
 #include <ctime>
 #include <map>
 #include <mutex>
@@ -11,6 +12,7 @@
 
 #include <cupti_activity.h>
 #include <cupti_callbacks.h>
+#include <cupti_driver_cbid.h>
 #include <cupti_runtime_cbid.h>
 
 #include "tests/vgpu/runtime/runtime_test_util.h"
@@ -120,6 +122,8 @@ class CuptiTest : public RuntimeTest {
         if (IsSkipped() || HasFatalFailure()) return;
         EXPECT_CUDA(cudaFree(nullptr));
         Records::get().clear();
+        static const CUptiResult has_clock = cuptiActivityRegisterTimestampCallback(monotonic_ns);
+        ASSERT_CUPTI(has_clock);
         ASSERT_CUPTI(cuptiActivityRegisterCallbacks(Records::request, Records::complete));
     }
 
@@ -158,14 +162,28 @@ class CuptiTest : public RuntimeTest {
     CUpti_SubscriberHandle subscriber_ = nullptr;
 };
 
-// The calls of the runtime that are seen by a subscriber.
-struct SeenCall {
-    std::string name;
-    uint32_t cbid = 0, correlation = 0;
-    bool has_exited = false;
-    cudaError_t result = cudaSuccess;
-    uint64_t data = 0;
-    std::string symbol;
+// Work of a stream that waits in it until it is opened, whatever comes behind.
+class Gate {
+  public:
+    explicit Gate(cudaStream_t stream) { EXPECT_CUDA(cudaLaunchHostFunc(stream, wait, this)); }
+    ~Gate() { open(); }
+    Gate(const Gate &) = delete;
+    Gate &operator=(const Gate &) = delete;
+    void open() { is_open_ = true; }
+
+  private:
+    static void wait(void *gate) {
+        while (!static_cast<Gate *>(gate)->is_open_)
+            std::this_thread::yield();
+    }
+    std::atomic<bool> is_open_{false};
 };
+
+template <typename Record> const Record *find_correlated(const std::vector<Record> &records, uint32_t correlation) {
+    for (const Record &record : records) {
+        if (record.correlationId == correlation) return &record;
+    }
+    return nullptr;
+}
 
 #endif

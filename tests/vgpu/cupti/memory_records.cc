@@ -149,7 +149,8 @@ std::optional<CUpti_ActivityMemoryPool3> pool_change(const ApiCall &call) {
     case CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolCreate_v11020:
         record.memoryPoolOperationType = CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED;
         record.address = number(*parameters_of<cudaMemPoolCreate_v11020_params>(call).memPool);
-        record.deviceId = static_cast<uint32_t>(parameters_of<cudaMemPoolCreate_v11020_params>(call).poolProps->location.id);
+        record.deviceId =
+            static_cast<uint32_t>(parameters_of<cudaMemPoolCreate_v11020_params>(call).poolProps->location.id);
         return record;
     case CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolDestroy_v11020:
         record.memoryPoolOperationType = CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_DESTROYED;

@@ -76,8 +76,8 @@ void record_kernel(CUpti_ActivityKind kind, const DeviceWork &work) {
     record.localMemoryPerThread = static_cast<uint32_t>(work.local_bytes);
     record.name = keep_name(work.name);
     record.graphNodeId = work.node;
-    record.launchType = work.is_cooperative ? CUPTI_ACTIVITY_LAUNCH_TYPE_COOPERATIVE_SINGLE_DEVICE
-                                            : CUPTI_ACTIVITY_LAUNCH_TYPE_REGULAR;
+    record.launchType =
+        work.is_cooperative ? CUPTI_ACTIVITY_LAUNCH_TYPE_COOPERATIVE_SINGLE_DEVICE : CUPTI_ACTIVITY_LAUNCH_TYPE_REGULAR;
     record.channelType = CUPTI_CHANNEL_TYPE_COMPUTE;
     record.queued = record.submitted = has_latency_timestamps ? work.issued : CUPTI_TIMESTAMP_UNKNOWN;
     put(record);
@@ -266,7 +266,8 @@ void record_overhead(CUpti_ActivityOverheadKind kind, uint64_t begin, uint64_t e
 void record_devices() {
     for (int device = 0; device < vgpu_device_count(); device++) {
         cudaDeviceProp properties{};
-        if (vgpu_device_properties(device, &properties)) put(device_record(device, keep_name(properties.name), properties));
+        if (vgpu_device_properties(device, &properties))
+            put(device_record(device, keep_name(properties.name), properties));
     }
 }
 

@@ -69,6 +69,7 @@ CUptiResult find_name(CUptiResult result, const char **name) {
         *name = row.name;
         return CUPTI_SUCCESS;
     }
+    *name = "<unknown>"; // as the real one
     return CUPTI_ERROR_INVALID_PARAMETER;
 }
 

@@ -20,8 +20,8 @@ namespace vgpu {
 namespace {
 
 constexpr CUpti_CallbackDomain DOMAINS[] = {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_CB_DOMAIN_RUNTIME_API,
-                                            CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CB_DOMAIN_SYNCHRONIZE,
-                                            CUPTI_CB_DOMAIN_NVTX, CUPTI_CB_DOMAIN_STATE};
+                                            CUPTI_CB_DOMAIN_RESOURCE,   CUPTI_CB_DOMAIN_SYNCHRONIZE,
+                                            CUPTI_CB_DOMAIN_NVTX,       CUPTI_CB_DOMAIN_STATE};
 // Enough for every domain.
 constexpr uint32_t CALLBACKS_MOST = std::max<uint32_t>(CUPTI_DRIVER_TRACE_CBID_SIZE, CUPTI_RUNTIME_TRACE_CBID_SIZE);
 

@@ -73,6 +73,7 @@ class Watcher final : public Observer {
 
     void leave(ApiCall &call) override {
         if (call.is_recorded) record_call(call, vgpu_now());
+        tell_synchronization(call);
         if (call.has_callback) tell_call(call, CUPTI_API_EXIT);
     }
 
@@ -98,8 +99,20 @@ class Watcher final : public Observer {
     }
 
   private:
-    static bool is_recorded(const ApiCall &call) {
-        return runtime_call_is_on(call.cbid) || call_has_records(call);
+    static bool is_recorded(const ApiCall &call) { return runtime_call_is_on(call.cbid) || call_has_records(call); }
+
+    // Waits that the host made for a stream or a device, once they are over.
+    static void tell_synchronization(const ApiCall &call) {
+        if (call.result != cudaSuccess) return;
+        auto what = synchronization_of(call);
+        if (!what) return;
+        bool is_stream = what->type == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE;
+        if (!is_stream && what->type != CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE) return;
+        CUpti_CallbackIdSync cbid =
+            is_stream ? CUPTI_CBID_SYNCHRONIZE_STREAM_SYNCHRONIZED : CUPTI_CBID_SYNCHRONIZE_CONTEXT_SYNCHRONIZED;
+        if (!callback_is_on(CUPTI_CB_DOMAIN_SYNCHRONIZE, cbid)) return;
+        CUpti_SynchronizeData data{context_of(vgpu_current_device()), what->stream};
+        call_back(CUPTI_CB_DOMAIN_SYNCHRONIZE, cbid, &data);
     }
 
     static void tell_call(ApiCall &call, CUpti_ApiCallbackSite site) {

@@ -243,7 +243,8 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
     return NVML_SUCCESS;
 }
 
-// Of the periods that are over and that ended after `last_seen`, the newest last; a null list asks how many there may be.
+// Of the periods that are over and that ended after `last_seen`, the newest last; a null list asks how many there may
+// be.
 nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type, unsigned long long last_seen,
                                   nvmlValueType_t *value_type, unsigned *count, nvmlSample_t *samples) {
     nvmlReturn_t result;

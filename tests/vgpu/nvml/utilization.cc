@@ -16,9 +16,7 @@ void BusyTime::add(uint64_t stream, uint64_t begin, uint64_t end) {
     intervals_.erase(std::remove_if(intervals_.begin(), intervals_.end(), is_old), intervals_.end());
 }
 
-unsigned BusyTime::last_percent(uint64_t now) const {
-    return now < period_ns_ ? 0 : percent(last_period(now), now);
-}
+unsigned BusyTime::last_percent(uint64_t now) const { return now < period_ns_ ? 0 : percent(last_period(now), now); }
 
 unsigned BusyTime::percent(uint64_t period, uint64_t now) const {
     uint64_t from = period * period_ns_, to = from + period_ns_;

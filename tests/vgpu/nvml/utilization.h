@@ -1,5 +1,5 @@
-// What share of a sample period a device was busy: time is cut into periods from the clock's zero on, and the last whole
-// one counts. A kernel is one whatever its size, several at once are no more than one.
+// What share of a sample period a device was busy: time is cut into periods from the clock's zero on, and the last
+// whole one counts. A kernel is one whatever its size, several at once are no more than one.
 #ifndef SHOAL_TESTS_VGPU_NVML_UTILIZATION_H
 #define SHOAL_TESTS_VGPU_NVML_UTILIZATION_H
 

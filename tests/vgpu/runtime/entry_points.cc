@@ -26,20 +26,20 @@ cudaError_t observed(uint32_t cbid, const char *name, const void *parameters, co
 } // namespace vgpu
 
 #define UNPACK(...) __VA_ARGS__
-#define ENTRY(name, version, parameters, arguments)                                          \
-    extern "C" cudaError_t vgpu_##name parameters;                                           \
-    VGPU_EXPORT cudaError_t name parameters;                                                 \
-    cudaError_t name parameters {                                                            \
-        if (!vgpu::is_observed()) return vgpu_##name arguments;                              \
-        const name##_##version##_params values = {UNPACK arguments};                         \
-        return vgpu::observed(CUPTI_RUNTIME_TRACE_CBID_##name##_##version, #name, &values,   \
-                              [&] { return vgpu_##name arguments; });                        \
+#define ENTRY(name, version, parameters, arguments)                                        \
+    extern "C" cudaError_t vgpu_##name parameters;                                         \
+    VGPU_EXPORT cudaError_t name parameters;                                               \
+    cudaError_t name parameters {                                                          \
+        if (!vgpu::is_observed()) return vgpu_##name arguments;                            \
+        const name##_##version##_params values = {UNPACK arguments};                       \
+        return vgpu::observed(CUPTI_RUNTIME_TRACE_CBID_##name##_##version, #name, &values, \
+                              [&] { return vgpu_##name arguments; });                      \
     }
-#define ENTRY_PLAIN(name, version)                                                           \
-    extern "C" cudaError_t vgpu_##name();                                                    \
-    VGPU_EXPORT cudaError_t name();                                                          \
-    cudaError_t name() {                                                                     \
-        if (!vgpu::is_observed()) return vgpu_##name();                                      \
+#define ENTRY_PLAIN(name, version)                                                                       \
+    extern "C" cudaError_t vgpu_##name();                                                                \
+    VGPU_EXPORT cudaError_t name();                                                                      \
+    cudaError_t name() {                                                                                 \
+        if (!vgpu::is_observed()) return vgpu_##name();                                                  \
         return vgpu::observed(CUPTI_RUNTIME_TRACE_CBID_##name##_##version, #name, nullptr, vgpu_##name); \
     }
 #include "cudart_entries.inc"

@@ -24,6 +24,12 @@ def read_parameters(text):
     return found
 
 
+def write_if_new(path, text):
+    """Leaves a file that has the text as it is, so that nothing is compiled again for it."""
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
 def write_entries(include, functions, output):
     ids = re.findall(r"CUPTI_RUNTIME_TRACE_CBID_((?:cuda)\w+)_(v\d+)\b", (include / "cupti_runtime_cbid.h").read_text())
     parameters = read_parameters((include / "generated_cuda_runtime_api_meta.h").read_text())
@@ -45,8 +51,8 @@ def write_entries(include, functions, output):
             entries.append(f"ENTRY({name}, {known[0]}, ({declared}), ({named}))\n")
         else:
             entries.append(f"ENTRY_PLAIN({name}, {versions[0]})\n")
-    (output / "cudart_renames.h").write_text("// Made by entry_points.py.\n" + "".join(renames))
-    (output / "cudart_entries.inc").write_text("".join(entries))
+    write_if_new(output / "cudart_renames.h", "// Made by entry_points.py.\n" + "".join(renames))
+    write_if_new(output / "cudart_entries.inc", "".join(entries))
 
 
 if __name__ == "__main__":

@@ -230,7 +230,9 @@ cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t
 
 cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
                                        size_t count, cudaGraph_t child) {
-    return add(node, graph, dependencies, count, [&] { return child_of(child); });
+    cudaError_t error = add(node, graph, dependencies, count, [&] { return child_of(child); });
+    if (error == cudaSuccess) tell_nodes_cloned(*work_of<ChildGraph>(*node_find(*node)).graph, *graph_find(child));
+    return error;
 }
 
 cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraph_t child) {

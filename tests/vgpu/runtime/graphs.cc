@@ -72,10 +72,11 @@ GraphPtr graph_clone(const Graph &graph) {
 
 void graph_take_ids(Graph &graph, const Graph &from) {
     graph.id = from.id;
-    for (size_t i = 0; i < graph.nodes.size(); i++) {
+    for (size_t i = 0; i < std::min(graph.nodes.size(), from.nodes.size()); i++) {
         graph.nodes[i]->id = from.nodes[i]->id;
         const auto *child = std::get_if<ChildGraph>(&graph.nodes[i]->work);
-        if (child != nullptr) graph_take_ids(*child->graph, *std::get<ChildGraph>(from.nodes[i]->work).graph);
+        const auto *before = std::get_if<ChildGraph>(&from.nodes[i]->work);
+        if (child != nullptr && before != nullptr) graph_take_ids(*child->graph, *before->graph);
     }
 }
 

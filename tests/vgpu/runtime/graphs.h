@@ -21,7 +21,7 @@ struct GraphNode {
 using GraphNodePtr = std::shared_ptr<GraphNode>;
 
 struct Graph {
-    uint32_t id = 0; // as a node's
+    uint32_t id = 0;                 // as a node's
     cudaGraph_t handle = nullptr;    // null: a child graph's, or that of an executable one
     std::vector<GraphNodePtr> nodes; // in the order in which they were added
 
@@ -50,7 +50,7 @@ using GraphExecPtr = std::shared_ptr<GraphExec>;
 GraphNode *graph_add(Graph &graph, Work work, const std::vector<GraphNode *> &dependencies);
 void graph_remove(GraphNode &node);
 GraphPtr graph_clone(const Graph &graph);
-// For a graph of the same shape that takes the place of another.
+// For a graph that takes the place of another, node by node.
 void graph_take_ids(Graph &graph, const Graph &from);
 // Gives it a handle, where it has none.
 void graph_name(const GraphPtr &graph);

@@ -17,6 +17,7 @@ struct ApiCall {
     const void *parameters = nullptr; // as generated_cuda_runtime_api_meta.h has them; null: the function has none
     uint32_t correlation = 0;         // counted from 1 over the process's life
     cudaError_t result = cudaSuccess; // at the exit
+    uint32_t outer_correlation = 0;   // of the call that is under way in this thread, which a callback calls from
     // The observer's own, from the entry to the exit.
     uint64_t begin = 0, data = 0;
     bool has_callback = false, is_recorded = false;
@@ -33,11 +34,11 @@ struct DeviceWork {
         graph, // a launch of an executable graph as a whole, which comes after its nodes
     } kind = Kind::kernel;
     int device = 0;
-    uint64_t stream = 0;                    // as cudaStreamGetId() gives it
-    uint32_t correlation = 0;               // of the call that launched it; 0: no observer was attached then
+    uint64_t stream = 0;                     // as cudaStreamGetId() gives it
+    uint32_t correlation = 0;                // of the call that launched it; 0: no observer was attached then
     uint64_t issued = 0, begin = 0, end = 0; // by the clock
-    uint32_t graph = 0; // that was launched; 0: none
-    uint64_t node = 0;  // of that graph
+    uint32_t graph = 0;                      // that was launched; 0: none
+    uint64_t node = 0;                       // of that graph
 
     // A kernel's. `name`, as mangled, is good until the observer returns.
     const char *name = nullptr;

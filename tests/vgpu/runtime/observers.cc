@@ -1,7 +1,6 @@
 // Who is attached, and the calls that they are told of.
 #include "tests/vgpu/runtime/observers.h"
 
-
 namespace vgpu {
 namespace {
 
@@ -17,14 +16,14 @@ Observers &observers() {
 void call_enter(ApiCall &call) {
     static std::atomic<uint32_t> calls{0};
     call.correlation = ++calls;
+    call.outer_correlation = current_correlation;
     current_correlation = call.correlation;
     tell_observers([&](Observer &observer) { observer.enter(call); });
-    current_correlation = call.correlation; // what an observer called has ended
 }
 
 void call_leave(ApiCall &call) {
     tell_observers([&](Observer &observer) { observer.leave(call); });
-    current_correlation = 0;
+    current_correlation = call.outer_correlation;
 }
 
 } // namespace vgpu

@@ -26,7 +26,7 @@ template <typename Function> void tell_observers(Function &&function) {
     }
 }
 
-// The parts of a call: the outermost of a thread and those that observers' callbacks make.
+// The two ends of a call, be it one that an observer makes in the course of another.
 void call_enter(ApiCall &call);
 void call_leave(ApiCall &call);
 

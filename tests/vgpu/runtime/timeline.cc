@@ -86,8 +86,8 @@ bool timing_difference_ns(const Timing &earlier, const Timing &later, int64_t *d
 }
 
 TimedOperation::TimedOperation(const Operation &operation, const std::vector<Timing> &before)
-    : timing_(operation.timing), device_(operation.stream->device), stream_(operation.stream->id),
-      now_(timing_.issued), outer_(current_operation) {
+    : timing_(operation.timing), device_(operation.stream->device), stream_(operation.stream->id), now_(timing_.issued),
+      outer_(current_operation) {
     for (const Timing &earlier : before) {
         if (earlier.is_kept && earlier.clock == timing_.clock) now_ = std::max(now_, earlier.ended);
     }
@@ -149,9 +149,7 @@ uint64_t kernel_duration_ns(uint64_t blocks, uint64_t instructions) {
     return costs().kernel + costs().block * blocks + costs().instruction * instructions;
 }
 
-uint64_t copy_duration_ns(uint64_t bytes) {
-    return costs().copy + (bytes + costs().bandwidth - 1) / costs().bandwidth;
-}
+uint64_t copy_duration_ns(uint64_t bytes) { return costs().copy + (bytes + costs().bandwidth - 1) / costs().bandwidth; }
 
 void timeline_check_settings() { costs(); }
 

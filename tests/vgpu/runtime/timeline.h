@@ -1,8 +1,8 @@
 // When things happen on the devices: the cost model. It counts while someone wants it (vgpu_keep_time()), or always;
 // else operations take the time that they take, and have no other.
 //
-// An operation of a stream begins when the one before it and those that it waits for have ended, and work of a device no
-// sooner than a latency after the call that issued it. Then, in ns:
+// An operation of a stream begins when the one before it and those that it waits for have ended, and work of a device
+// no sooner than a latency after the call that issued it. Then, in ns:
 //
 //   kernel          KERNEL + BLOCK x blocks + INSTRUCTION x thread-instructions executed + what observing it costs
 //   copy, fill      COPY + bytes / BANDWIDTH, rounded up
@@ -10,8 +10,8 @@
 //   graph           its nodes, one after the other, after one latency
 //   all else        nothing
 //
-// For the host an operation is done no sooner than it has ended by the model. Where the processor takes longer to do it,
-// that is later; the model's times are not touched by it.
+// For the host an operation is done no sooner than it has ended by the model. Where the processor takes longer to do
+// it, that is later; the model's times are not touched by it.
 //
 //   VGPU_COST_LATENCY=5000    VGPU_COST_KERNEL=2000       VGPU_COST_BLOCK=100
 //   VGPU_COST_INSTRUCTION=5   VGPU_COST_COPY=3000         VGPU_COST_BANDWIDTH=10 (bytes per ns, GB/s)

@@ -1,8 +1,8 @@
 // The functions of CUDA's runtime that are missing here: each says so and fails, so that a program that names one it
 // does not need still starts. cudart_functions.inc, made from the toolkit's library, names all functions; weak
 // definitions give way to those that other files have. CUDA's header would declare them with their parameters.
-#include "cudart_renames.h"
 #include "tests/vgpu/runtime/unsupported.h"
+#include "cudart_renames.h"
 
 // By which tests know this library.
 extern "C" __attribute__((visibility("default"))) const int vgpu_is_virtual;
