@@ -140,9 +140,9 @@ static Status start_activity(ProfCupti *c) {
     c->has_clock = true;
     CUPTI_TRY(c, cuptiActivityRegisterCallbacks, give_buffer, take_buffer);
     CUPTI_TRY(c, cuptiActivitySetAttribute, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
+    atomic_store(&c->is_on, true);
     for (int i = 0; i < KINDS; i++)
         CUPTI_TRY(c, cuptiActivityEnable, kinds[i]);
-    atomic_store(&c->is_on, true);
     return STATUS_OK;
 }
 
@@ -194,32 +194,41 @@ void prof_cupti_attach(ProfCupti *c, ProfRecorder *recorder) {
 }
 
 // Everything is undone, whatever fails; the first failure is what is reported.
-static void keep_first(Status *status, Status next) {
-    if (*status == STATUS_OK) *status = next;
+typedef struct Failure {
+    CUptiResult result;
+    const char *function;
+} Failure;
+
+static void keep_first(Failure *failure, CUptiResult result, const char *function) {
+    if (failure->result == CUPTI_SUCCESS) *failure = (Failure){result, function};
+}
+
+static Failure leave(ProfCupti *c) {
+    Failure first = {CUPTI_SUCCESS, ""};
+    size_t count = 0;
+    atomic_store(&c->recorder, NULL);
+    if (atomic_exchange(&c->is_on, false)) {
+        keep_first(&first, c->calls.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
+        for (int i = 0; i < KINDS; i++)
+            keep_first(&first, c->calls.cuptiActivityDisable(kinds[i]), "cuptiActivityDisable");
+        keep_first(&first, c->calls.cuptiActivityGetNumDroppedRecords(NULL, 0, &count),
+                   "cuptiActivityGetNumDroppedRecords");
+        atomic_fetch_add(&c->dropped, (int64_t)count);
+    }
+    if (c->subscriber != NULL) keep_first(&first, c->calls.cuptiUnsubscribe(c->subscriber), "cuptiUnsubscribe");
+    c->subscriber = NULL;
+    return first;
 }
 
 Status prof_cupti_detach(ProfCupti *c) {
-    size_t count = 0;
-    atomic_store(&c->recorder, NULL);
-    if (!atomic_exchange(&c->is_on, false)) return STATUS_OK;
-    Status status =
-        prof_cupti_check(c, c->calls.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
-    for (int i = 0; i < KINDS; i++)
-        keep_first(&status, prof_cupti_check(c, c->calls.cuptiActivityDisable(kinds[i]), "cuptiActivityDisable"));
-    keep_first(&status, prof_cupti_check(c, c->calls.cuptiActivityGetNumDroppedRecords(NULL, 0, &count),
-                                         "cuptiActivityGetNumDroppedRecords"));
-    atomic_fetch_add(&c->dropped, (int64_t)count);
-    keep_first(&status, prof_cupti_check(c, c->calls.cuptiUnsubscribe(c->subscriber), "cuptiUnsubscribe"));
-    c->subscriber = NULL;
-    return status;
+    Failure failure = leave(c);
+    return prof_cupti_check(c, failure.result, failure.function);
 }
 
 void prof_cupti_close(ProfCupti *c, int64_t *missing) {
     if (missing != NULL) *missing = c != NULL ? dropped(c) : 0;
     if (c == NULL) return;
-    if (prof_cupti_detach(c) != STATUS_OK) { /* it was only to be given up */
-    }
-    if (c->subscriber != NULL) (void)c->calls.cuptiUnsubscribe(c->subscriber);
+    (void)leave(c); // if it was not detached, it is given up
     prof_nvml_close(c->nvml);
     c->nvml = NULL;
     prof_intervals_free(&c->intervals);
