@@ -119,6 +119,7 @@ int main(int argc, char **argv) {
         .save = save,
         .load = load,
     };
+    prof_launch_open();
     int status = kern_launch(&trainer, argc, argv);
     prof_launch_free(&profile);
     return status;

@@ -6,9 +6,11 @@ Status launch_profile_begin(LaunchRun *run) {
     int64_t step = run->at.done + 1;
     if (!o->profile || run->is_profiled || step < o->profile_first || step > o->profile_last) return STATUS_OK;
     const KernProfiler *profiler = &run->trainer->profiler;
+    char text[1024];
     TRY(profiler->start(profiler->self, run->dir.path, run->trainer->tool, run->device.pool != NULL ? "cpu" : "cuda",
-                        run->device.text));
+                        run->device.text, text, sizeof text));
     run->is_profiled = true;
+    if (text[0] != '\0') host_progress_note(&run->progress, "%s: warning: %s", run->trainer->tool, text);
     return STATUS_OK;
 }
 

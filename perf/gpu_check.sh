@@ -22,7 +22,7 @@ packed_mib_max=64
 # The programs with GoogleTest's output, and how much of the time each may take, in percent. They add up to more than
 # 100: few take that long, and the benchmark's part is kept free for it.
 tests=(cuda_parity_test:25 cuda_ppo_test:25 hashes:25 vgpu_conformance_test:25 vgpu_kernels_test:20 vgpu_kernels_75_test:20
-    vgpu_runtime_test:25 vgpu_cub_test:40)
+    vgpu_runtime_test:25 vgpu_cub_test:40 profiler_gpu_test:20)
 perf_percent=20
 crashes_max=5 # of one program: after each it goes on with the cases that had not begun
 names_max=20  # failed cases of one program that the summary names
@@ -50,7 +50,7 @@ libraries_of() {
 
 pack() {
     cd "$here/.."
-    local program programs=() library runtime folder=build/gpu_check library_build=build/gpu_check_library
+    local program programs=() library runtime cupti folder=build/gpu_check library_build=build/gpu_check_library
     for program in "${tests[@]}"; do
         if [[ $program != hashes:* ]]; then programs+=("${program%:*}"); fi
     done
@@ -68,6 +68,10 @@ pack() {
     strip -o "$folder/lib/libshoal_cuda.so" "$library_build/lib/libshoal_cuda.so"
     runtime=$(sed -n 's/^SHOAL_CUDART:[A-Z]*=//p' build/CMakeCache.txt)
     cp -L "$runtime" "$folder/lib/$(objdump -p "$runtime" | awk '$1 == "SONAME" { print $2 }')"
+    cupti=$(find "$(dirname "$(readlink -f "$runtime")")"/{.,../extras/CUPTI/lib64,../../../extras/CUPTI/lib64} \
+        -maxdepth 1 -name 'libcupti.so.1?' 2>/dev/null | head -n 1) || true
+    [[ -n $cupti ]] || fail "no libcupti.so beside $runtime: it is part of CUDA's toolkit"
+    cp -L "$cupti" "$folder/lib/"
     for library in $(libraries_of "$folder"/bin/*); do cp -L "$library" "$folder/lib/"; done
     tar --create --gzip --file "$folder/cases.tar.gz" -C build/tests/vgpu/conformance cases
     PYTHONDONTWRITEBYTECODE=1 python3 tests/es/cli_hash_test.py --list >"$folder/hashes.txt"

@@ -39,12 +39,23 @@ static double pair_ns(int count) {
     return (host_now_s() - start_s) / count * 1e9;
 }
 
+// Calls of a device's interface that launch something, as a collector records them.
+static double call_ns(ProfRecorder *recorder, int count) {
+    double start_s = host_now_s();
+    for (int i = 1; i <= count; i++) {
+        prof_record_call_begin(recorder, "call", false, (uint64_t)i);
+        __asm__ volatile("" ::: "memory");
+        prof_record_call_end(recorder);
+    }
+    return (host_now_s() - start_s) / count * 1e9;
+}
+
 // In bursts, between which the recorder's thread has time: as real programs have scopes, if few as many. Else it
-// competes for the processor and the caches.
-static double burst_ns(void) {
+// competes for the processor and the caches. Calls, if there is a recorder to tell, else scopes.
+static double burst_ns(ProfRecorder *recorder) {
     double ns[PERF_REPEATS_MAX];
     for (int i = 0; i < PERF_REPEATS_MAX; i++) {
-        ns[i] = pair_ns(BURST);
+        ns[i] = recorder != NULL ? call_ns(recorder, BURST) : pair_ns(BURST);
         usleep(1000);
     }
     return perf_median(ns, PERF_REPEATS_MAX);
@@ -53,14 +64,15 @@ static double burst_ns(void) {
 static void time_pairs(const char *path) {
     ProfRecordOptions options = {.path = path, .memory_bytes = (size_t)1 << 30};
     ProfRecorder *recorder = NULL;
-    double off[REPEATS], on[REPEATS], sustained[REPEATS], clock[REPEATS];
+    double off[REPEATS], on[REPEATS], sustained[REPEATS], clock[REPEATS], call[REPEATS];
     for (int r = -1; r < REPEATS; r++) { // the first is to warm up
         double off_ns = pair_ns(PAIRS), clock_ns = clock_pair_ns();
         perf_check(prof_recorder_start(&options, &recorder));
         pairs(PAIRS); // touches the buffers, which are then emptied
         usleep(200000);
-        double on_ns = burst_ns(), sustained_ns = pair_ns(PAIRS);
+        double on_ns = burst_ns(NULL), sustained_ns = pair_ns(PAIRS), a_call_ns = burst_ns(recorder);
         if (r >= 0) off[r] = off_ns, on[r] = on_ns, sustained[r] = sustained_ns, clock[r] = clock_ns;
+        if (r >= 0) call[r] = a_call_ns;
         int64_t dropped = 0;
         perf_check(prof_recorder_stop(recorder, &dropped));
         prof_recorder_free(recorder);
@@ -71,6 +83,7 @@ static void time_pairs(const char *path) {
     perf_print("the processor's counter, read twice", clock, REPEATS, "ns");
     perf_print("scope begin + end, recorded", on, REPEATS, "ns");
     perf_print("scope begin + end, recorded without a pause", sustained, REPEATS, "ns");
+    perf_print("call of a device's interface with a launch, recorded", call, REPEATS, "ns");
 }
 
 // Nested scopes on two threads, a launch in some, and the intervals on a queue.

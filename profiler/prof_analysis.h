@@ -5,7 +5,8 @@
 // - of a thread: to the scope that is innermost on it, or to node 0 where none is open. A thread counts from its first
 //   event on; the main thread from the start.
 // - of a device interval: to the node it is charged to, which is where its launch was made; if it is of a graph's node
-//   that was captured elsewhere, to a node of the capture's name below the launch's.
+//   that was captured elsewhere, to a node of the capture's name below the launch's. Where a launch or a capture is
+//   made within calls of a device's interface, the scope that they are in counts.
 // - of a node, on the wall clock: cpu (a thread has it innermost, no interval is charged to it), gpu (the other way
 //   round), both. The same for each category.
 // - of the process, the bound: see ProfBound.
@@ -89,7 +90,7 @@ typedef struct ProfNode {
     uint32_t name;    // of the trace; not of the first three nodes
     uint8_t category; // PROF_NO_CATEGORY of the first three
     uint8_t layer;
-    bool is_leaf;                          // no scope within it is anything but a wait
+    bool is_leaf; // no scope within it is anything but a wait, or a call of a device's interface
     uint64_t split[HOST_TRACE_CATEGORIES]; // weights; all 0: its time is of its category
     ProfCell cell[HOST_TRACE_PHASES];
 } ProfNode;
@@ -98,9 +99,9 @@ typedef struct ProfAnalysis {
     ProfProcess process;
     ProfDamage damage;
     int64_t wall_ns;
-    int64_t phase_ns[HOST_TRACE_PHASES]; // of the wall
-    int64_t events, dropped;
-    int64_t unmatched_ends, too_deep; // ends without a begin; scopes beyond PROF_DEPTH_MAX
+    int64_t phase_ns[HOST_TRACE_PHASES];        // of the wall
+    int64_t events, dropped, dropped_intervals; // the last: of those dropped, records of a device's work
+    int64_t unmatched_ends, too_deep;           // ends without a begin; scopes beyond PROF_DEPTH_MAX
     int threads, queues;
 
     ProfNode *nodes; // [node_count]; a parent comes before its children
@@ -112,11 +113,15 @@ typedef struct ProfAnalysis {
 
     int64_t intervals, unknown_launches;
     int64_t device_sum_ns, device_busy_ns; // added up; union
+    int64_t kernel_busy_ns;                // union of the kernels alone
     int64_t device_span_ns;                // from the first interval's begin to the last one's end
     int64_t work_ns[PROF_DEVICE_WORKS];    // sums
     int64_t fill_ns, fill_of_ns;           // kernels' time x the share of the device that they fill, of this time
     int64_t gap_ns[PROF_GAPS];
-    int64_t gaps; // how many
+    int64_t gaps;                             // how many
+    int64_t monitor_samples, monitor_percent; // a device as its monitor shows it: how often, sum of its percentages
+    int64_t memory_peak_bytes;                // in use on the device, by the monitor
+    int64_t overhead_ns;                      // of the device's profiling interface, as it says itself
 
     // By the categories of the intervals that run, a set of bits.
     int64_t gpu_bound_ns[HOST_TRACE_PHASES][PROF_CATEGORY_SETS];

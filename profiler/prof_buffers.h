@@ -14,15 +14,22 @@
 #include "profiler/prof_clock.h"
 #include "profiler/prof_record.h"
 #include "profiler/prof_table.h"
-#include "profiler/prof_write.h"
 
-// word: kind << 60 | category << 56 | 56 bits: a name's address, a phase, a mask of weights. What needs more has it in
-// the ticks of the raw events behind it: a joined thread, weights.
+// word: kind << 60 | category << 56 | 56 bits: a name's address, a phase, a mask of weights, a correlation. What needs
+// more has it in the ticks of the raw events behind it: a joined thread, weights, nodes of graphs. Kind OTHER is a copy
+// of a node, for the collector. Categories from PROF_WORD_CALL on are those of names of layer API.
 typedef struct ProfRaw {
     uint64_t ticks, word;
 } ProfRaw;
 
-enum { PROF_RAWS = (PROF_RECORD_BUFFER_BYTES - 64) / 16, PROF_WORD_BITS = 56 };
+enum {
+    PROF_RAWS = (PROF_RECORD_BUFFER_BYTES - 64) / 16,
+    PROF_WORD_BITS = 56,
+    PROF_WORD_CALL = 8,
+    PROF_WORD_CALL_WAITS = PROF_WORD_CALL | HOST_TRACE_IDLE,
+    PROF_WORD_CALL_ENCLOSING = PROF_WORD_CALL | 7,
+};
+_Static_assert(HOST_TRACE_CATEGORIES <= 7, "a category of a word has three bits");
 
 // The name's address that a word holds.
 static inline const char *prof_word_name(uint64_t word) {
@@ -61,6 +68,7 @@ struct ProfRecorder {
     bool is_counter;
     ProfBuffer *buffers; // [buffer_count]
     size_t buffer_count, buffer_bytes;
+    ProfCollector collector;
     ProfThread *threads; // [PROF_RECORD_THREADS]
     _Atomic uint32_t thread_count;
     _Atomic int64_t dropped; // of threads that found no place

@@ -31,7 +31,13 @@ typedef enum ProfBlockType {
     PROF_BLOCK_END = 6,
 } ProfBlockType;
 
-enum { PROF_OTHER_PHASE = 1, PROF_OTHER_DROPPED = 2 };
+enum {
+    PROF_OTHER_PHASE = 1,
+    PROF_OTHER_DROPPED = 2,
+    PROF_OTHER_BUSY = 3,
+    PROF_OTHER_MEMORY = 4,
+    PROF_OTHER_OVERHEAD = 5,
+};
 
 typedef struct ProfBlock {
     uint16_t version, type;

@@ -1,9 +1,17 @@
 #include "profiler/prof_launch.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "profiler/prof_nvtx.h"
+
 enum { TRACES_MAX = 10000 };
+
+void prof_launch_open(void) {
+    const char *tool = getenv("NVTX_INJECTION64_PATH");
+    if (tool != NULL && tool[0] != '\0') prof_nvtx_attach();
+}
 
 static Status trace_path(const char *folder, int64_t rank, int number, char path[HOST_PATH_MAX]) {
     char name[64], suffix[16] = "";
@@ -12,39 +20,74 @@ static Status trace_path(const char *folder, int64_t rank, int number, char path
     return host_file_join(folder, name, path);
 }
 
-Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfProcess *process) {
+// Starts the recorder with the first path that is free.
+static Status start_recorder(ProfLaunch *launch, ProfRecordOptions *options) {
     char folder[HOST_PATH_MAX], path[HOST_PATH_MAX];
-    ProfRecordOptions options = {.path = path, .process = *process};
-    snprintf(launch->run, sizeof launch->run, "%s", run);
-    TRY(host_file_join(run, "profile", folder));
+    options->path = path;
+    TRY(host_file_join(launch->run, "profile", folder));
     TRY(host_file_make_folder(folder));
     for (int number = 1; number < TRACES_MAX; number++) {
-        TRY(trace_path(folder, process->rank, number, path));
+        TRY(trace_path(folder, options->process.rank, number, path));
         if (host_file_exists(path)) continue;
-        Status status = prof_recorder_start(&options, &launch->recorder);
+        Status status = prof_recorder_start(options, &launch->recorder);
         // Another process may have made it since: the recorder takes no file that is there.
         if (status != STATUS_IO || !host_file_exists(path)) return status;
     }
     return host_fail(STATUS_IO, "%s is full of traces", folder);
 }
 
-Status prof_launch_start(void *context, const char *run, const char *tool, const char *device_kind,
-                         const char *device) {
+static void open_gpu(ProfLaunch *launch, ProfProcess *process, char *text, size_t size) {
+    text[0] = '\0';
+    if (strcmp(process->device_kind, "cuda") != 0) return;
+    if (prof_cupti_open(0, &launch->cupti) == STATUS_OK) return;
+    snprintf(process->no_device, sizeof process->no_device, "%s", host_message());
+    snprintf(text, size, "the profile has no GPU times: %s", host_message());
+}
+
+Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfProcess *process, char *text, size_t size) {
+    ProfRecordOptions options = {.process = *process};
+    snprintf(launch->run, sizeof launch->run, "%s", run);
+    launch->cupti = NULL;
+    open_gpu(launch, &options.process, text, size);
+    if (launch->cupti != NULL) options.collector = prof_cupti_collector(launch->cupti);
+    Status status = start_recorder(launch, &options);
+    if (status != STATUS_OK) {
+        prof_cupti_close(launch->cupti, NULL);
+        return status;
+    }
+    if (launch->cupti != NULL) prof_cupti_attach(launch->cupti, launch->recorder);
+    return STATUS_OK;
+}
+
+Status prof_launch_start(void *context, const char *run, const char *tool, const char *device_kind, const char *device,
+                         char *text, size_t size) {
     ProfProcess process = {.rank = 0, .workers = 1};
     snprintf(process.tool, sizeof process.tool, "%s", tool);
     snprintf(process.device_kind, sizeof process.device_kind, "%s", device_kind);
     snprintf(process.device, sizeof process.device, "%s", device);
-    return prof_launch_record(context, run, &process);
+    return prof_launch_record(context, run, &process, text, size);
+}
+
+// The first failure counts; what a message says of the other is lost.
+static Status stop_parts(ProfLaunch *launch, int64_t *dropped, int64_t *missing) {
+    char message[512] = "";
+    Status gpu = launch->cupti != NULL ? prof_cupti_detach(launch->cupti) : STATUS_OK;
+    if (gpu != STATUS_OK) snprintf(message, sizeof message, "%s", host_message());
+    Status status = prof_recorder_stop(launch->recorder, dropped);
+    prof_cupti_close(launch->cupti, missing);
+    launch->cupti = NULL;
+    TRY(status);
+    return gpu != STATUS_OK ? host_fail(gpu, "%s", message) : STATUS_OK;
 }
 
 Status prof_launch_stop(void *context, char *text, size_t size) {
     ProfLaunch *launch = context;
-    int64_t dropped = 0;
-    TRY(prof_recorder_stop(launch->recorder, &dropped));
-    snprintf(text, size, "profile recorded; profreport %s shows it", launch->run);
-    if (dropped == 0) return STATUS_OK;
-    size_t length = strlen(text);
-    snprintf(text + length, size - length, " (%lld events were dropped)", (long long)dropped);
+    int64_t dropped = 0, missing = 0;
+    TRY(stop_parts(launch, &dropped, &missing));
+    int length = snprintf(text, size, "profile recorded; profreport %s shows it", launch->run);
+    if (dropped + missing == 0 || length < 0 || (size_t)length >= size) return STATUS_OK;
+    snprintf(text + length, size - (size_t)length, " (dropped: %lld events, %lld records of the GPU's work)",
+             (long long)dropped, (long long)missing);
     return STATUS_OK;
 }
 

@@ -1,5 +1,5 @@
-// --profile of a program that trains: a trace in its run's folder. The functions are those of a KernProfiler
-// (kernels/launcher.h).
+// --profile of a program that trains: a trace in its run's folder, with its GPU's work where it computes on one. The
+// functions are those of a KernProfiler (kernels/launcher.h).
 //
 // Ownership: a ProfLaunch must last as long as any thread may be in a scope; zeros at first. Errors: STATUS_IO,
 // STATUS_MEMORY, STATUS_SYSTEM. Thread safety: as prof_recorder_start().
@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "host/file.h"
+#include "profiler/prof_cupti.h"
 #include "profiler/prof_record.h"
 
 #ifdef __cplusplus
@@ -17,14 +18,21 @@ extern "C" {
 
 typedef struct ProfLaunch {
     ProfRecorder *recorder;
+    ProfCupti *cupti; // NULL: no GPU's work is recorded
     char run[HOST_PATH_MAX];
 } ProfLaunch;
 
-// The trace is RUN/profile/rank-0.trace, or rank-0.2.trace and so on where there are traces already.
-Status prof_launch_start(void *launch, const char *run, const char *tool, const char *device_kind,
-                         const char *device) HOST_MUST_CHECK;
+// Once, before anything is traced: where a tool that takes NVTX ranges is loaded (NVTX_INJECTION64_PATH is set, as
+// Nsight Systems does), scopes are its ranges, until a profile of Shoal's own begins.
+void prof_launch_open(void);
+
+// The trace is RUN/profile/rank-0.trace, or rank-0.2.trace and so on where there are traces already. `text` receives why
+// a GPU's work cannot be recorded, which ends no profile; "" where it is.
+Status prof_launch_start(void *launch, const char *run, const char *tool, const char *device_kind, const char *device,
+                         char *text, size_t size) HOST_MUST_CHECK;
 // The same for any process: `process` as of ProfRecordOptions.
-Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfProcess *process) HOST_MUST_CHECK;
+Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfProcess *process, char *text,
+                          size_t size) HOST_MUST_CHECK;
 Status prof_launch_stop(void *launch, char *text, size_t size) HOST_MUST_CHECK;
 void prof_launch_free(ProfLaunch *launch);
 

@@ -149,11 +149,15 @@ static bool get_other(ProfBytes *bytes, ProfEvent *event) {
         event->phase = (HostTracePhase)phase;
         return content.ok && phase < HOST_TRACE_PHASES;
     }
-    if (code == PROF_OTHER_DROPPED) {
-        event->kind = PROF_EVENT_DROPPED;
+    static const ProfEventKind counts[] = {[PROF_OTHER_DROPPED] = PROF_EVENT_DROPPED,
+                                           [PROF_OTHER_BUSY] = PROF_EVENT_BUSY,
+                                           [PROF_OTHER_MEMORY] = PROF_EVENT_MEMORY,
+                                           [PROF_OTHER_OVERHEAD] = PROF_EVENT_OVERHEAD};
+    if (code >= PROF_OTHER_DROPPED && code <= PROF_OTHER_OVERHEAD) {
+        event->kind = counts[code];
         event->count = prof_get_varint(&content);
     }
-    return content.ok;
+    return content.ok && (code != PROF_OTHER_BUSY || event->count <= 100);
 }
 
 static bool get_content(const ProfCursor *c, ProfBytes *bytes, ProfEvent *event) {

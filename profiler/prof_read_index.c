@@ -70,6 +70,7 @@ static bool take_process(ProfReader *r, const uint8_t *payload, size_t size_byte
         take_member(json, "device", p->device);
         take_member(json, "device_kind", p->device_kind);
         take_member(json, "clock", p->clock);
+        take_member(json, "no_device", p->no_device);
         p->pid = json_integer_value(json_object_get(json, "pid"));
         p->rank = json_integer_value(json_object_get(json, "rank"));
         p->workers = json_integer_value(json_object_get(json, "workers"));

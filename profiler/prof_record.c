@@ -106,12 +106,17 @@ static inline bool open_scope(ProfRecorder *r, ProfThread *t, uint64_t word, uin
     return true;
 }
 
+// A scope whose thread found no place: both ends are dropped.
+static __attribute__((noinline, cold)) void lose_scope(ProfRecorder *r) {
+    if (here.session != 0) atomic_fetch_add_explicit(&r->dropped, 2, memory_order_relaxed);
+}
+
 static void hook_begin(const HostTraceHooks *hooks, HostTraceCategory category, const char *name) {
     ProfRecorder *r = (ProfRecorder *)hooks;
     ProfThread *t = thread_here(r);
     uint64_t word = make_word(PROF_EVENT_BEGIN, (unsigned)category, (uint64_t)(uintptr_t)name);
     if (__builtin_expect(t == NULL, 0)) {
-        if (here.session != 0) atomic_fetch_add_explicit(&r->dropped, 2, memory_order_relaxed);
+        lose_scope(r);
         return;
     }
     if (!open_scope(r, t, word, 1)) return;
@@ -171,16 +176,48 @@ static void hook_split(const HostTraceHooks *hooks, const uint64_t weight[HOST_T
     publish(t, count);
 }
 
-static void hook_phase(const HostTraceHooks *hooks, HostTracePhase phase) {
-    ProfRecorder *r = (ProfRecorder *)hooks;
+// An event that opens no scope: a word, and `more` behind it.
+static void put_event(ProfRecorder *r, ProfEventKind kind, uint64_t rest, const uint64_t *more, uint32_t count) {
     ProfThread *t = thread_here(r);
     if (t == NULL) return;
-    if (!has_room(r, t, 1)) {
+    if (!has_room(r, t, 1 + count)) {
         drop(t, 1);
         return;
     }
-    put(t, 0, prof_ticks(r->is_counter), make_word(PROF_EVENT_PHASE, 0, (uint64_t)phase));
-    publish(t, 1);
+    for (uint32_t i = 0; i < count; i++)
+        put(t, 1 + i, more[i], 0);
+    put(t, 0, prof_ticks(r->is_counter), make_word(kind, 0, rest));
+    publish(t, 1 + count);
+}
+
+static void hook_phase(const HostTraceHooks *hooks, HostTracePhase phase) {
+    put_event((ProfRecorder *)hooks, PROF_EVENT_PHASE, (uint64_t)phase, NULL, 0);
+}
+
+// ---- calls of a device's interface ---------------------------------------------------------------------------------
+
+void prof_record_call_begin(ProfRecorder *r, const char *name, bool waits, uint64_t correlation) {
+    ProfThread *t = thread_here(r);
+    unsigned category = waits ? PROF_WORD_CALL_WAITS : PROF_WORD_CALL_ENCLOSING;
+    uint64_t word = make_word(PROF_EVENT_BEGIN, category, (uint64_t)(uintptr_t)name), ticks = prof_ticks(r->is_counter);
+    uint32_t count = correlation != 0 ? 2 : 1;
+    if (t == NULL) lose_scope(r);
+    if (t == NULL || !open_scope(r, t, word, count)) return;
+    put(t, 0, ticks, word);
+    if (correlation != 0) put(t, 1, ticks, make_word(PROF_EVENT_LAUNCH, 0, correlation));
+    publish(t, count);
+}
+
+void prof_record_call_end(ProfRecorder *r) { hook_end(&r->hooks); }
+
+void prof_record_launch(ProfRecorder *r, uint64_t correlation) {
+    put_event(r, PROF_EVENT_LAUNCH, correlation, NULL, 0);
+}
+
+void prof_record_capture(ProfRecorder *r, uint64_t node) { put_event(r, PROF_EVENT_CAPTURE, 0, &node, 1); }
+
+void prof_record_clone(ProfRecorder *r, uint64_t node, uint64_t original) {
+    put_event(r, PROF_EVENT_OTHER, 0, (uint64_t[]){node, original}, 2);
 }
 
 // ---- start and stop ------------------------------------------------------------------------------------------------
@@ -245,6 +282,7 @@ Status prof_recorder_start(const ProfRecordOptions *options, ProfRecorder **reco
     memset(r, 0, sizeof *r);
     sem_init(&r->wake, 0, 0);
     r->hooks = (HostTraceHooks){hook_begin, hook_end, hook_mark, hook_join, hook_split, hook_phase};
+    r->collector = options->collector;
     Status status = start_parts(r, options);
     if (status != STATUS_OK) {
         prof_writer_abandon(r->writer);

@@ -16,6 +16,7 @@
 
 #include "host/status.h"
 #include "profiler/prof_trace.h"
+#include "profiler/prof_write.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,11 +29,25 @@ enum {
     PROF_RECORD_MEMORY_BYTES = 64 << 20,
 };
 
+// What records a device beside the threads. The functions are called by the recorder's own thread, in each round in
+// this order, and must not touch a stream below PROF_RECORD_THREADS.
+typedef struct ProfCollector {
+    // Before the threads are emptied: the launch of what is taken here is then known when write() is called.
+    void (*take)(void *self);
+    // A launch that a thread recorded, and a node of a graph that is a copy of another.
+    void (*launch)(void *self, uint64_t correlation, int64_t time_ns);
+    void (*clone)(void *self, uint64_t node, uint64_t original);
+    // Writes down what was taken.
+    void (*write)(void *self, ProfWriter *writer);
+    void *self;
+} ProfCollector;
+
 typedef struct ProfRecordOptions {
-    const char *path;      // of the trace
-    ProfProcess process;   // tool, device, device_kind, rank, workers, offset; the rest is filled in
-    size_t memory_bytes;   // of the pool; 0: PROF_RECORD_MEMORY_BYTES
-    bool use_system_clock; // even where the processor has an invariant counter
+    const char *path;        // of the trace
+    ProfProcess process;     // tool, device, device_kind, rank, workers, offset; the rest is filled in
+    ProfCollector collector; // all zeros: none
+    size_t memory_bytes;     // of the pool; 0: PROF_RECORD_MEMORY_BYTES
+    bool use_system_clock;   // even where the processor has an invariant counter
 } ProfRecordOptions;
 
 typedef struct ProfRecorder ProfRecorder;
@@ -42,6 +57,17 @@ Status prof_recorder_start(const ProfRecordOptions *options, ProfRecorder **reco
 
 // Detaches and ends the trace. `dropped` (may be NULL): events that found no buffer.
 Status prof_recorder_stop(ProfRecorder *recorder, int64_t *dropped) HOST_MUST_CHECK;
+
+// A call of a device's interface on this thread: a scope of layer API within the innermost one, whose category it has,
+// or IDLE if it waits. `name` lives as long as the process. correlation: of the work that it launches; 0: none. Like
+// scopes these take no lock and no memory; not after the recorder was freed.
+void prof_record_call_begin(ProfRecorder *recorder, const char *name, bool waits, uint64_t correlation);
+void prof_record_call_end(ProfRecorder *recorder);
+
+// Within a call: it launches something else, too; a node of a graph is captured; a node is a copy of `original`.
+void prof_record_launch(ProfRecorder *recorder, uint64_t correlation);
+void prof_record_capture(ProfRecorder *recorder, uint64_t node);
+void prof_record_clone(ProfRecorder *recorder, uint64_t node, uint64_t original);
 
 // After it was stopped. NULL is fine.
 void prof_recorder_free(ProfRecorder *recorder);

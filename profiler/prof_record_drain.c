@@ -1,6 +1,7 @@
 // The recorder's own thread: takes raw events out of the buffers and writes them down.
 #define _GNU_SOURCE // sem_clockwait
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -10,11 +11,33 @@
 // the clock's own and go into the trace as they are.
 enum { DRAIN_EVERY_NS = 50000000, READING_ERROR_NS = 1000 };
 
+// A call as people know it: "__cudaLaunchKernel_ptsz_v13000" is cudaLaunchKernel.
+static const char *call_name(const char *name, char text[PROF_TEXT_MAX]) {
+    static const char *const suffixes[] = {"_ptsz", "_ptds"};
+    while (*name == '_')
+        name++;
+    snprintf(text, PROF_TEXT_MAX, "%s", name);
+    char *version = strstr(text, "_v");
+    if (version != NULL && version[2] >= '1' && version[2] <= '9') *version = '\0';
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        size_t length = strlen(text), tail = strlen(suffixes[i]);
+        if (length > tail && strcmp(text + length - tail, suffixes[i]) == 0) text[length - tail] = '\0';
+    }
+    return text;
+}
+
 static uint32_t name_number(ProfRecorder *r, uint64_t word) {
     const uint64_t key = word & ((UINT64_C(1) << 60) - 1); // category and address
     int32_t number = prof_table_get(&r->names, key);
     if (number >= 0) return (uint32_t)number;
-    uint32_t made = prof_writer_name(r->writer, (int)(key >> PROF_WORD_BITS), PROF_LAYER_CODE, prof_word_name(word));
+    char text[PROF_TEXT_MAX];
+    const char *name = prof_word_name(word);
+    int category = (int)(key >> PROF_WORD_BITS);
+    ProfLayer layer = category >= PROF_WORD_CALL ? PROF_LAYER_API : PROF_LAYER_CODE;
+    if (layer == PROF_LAYER_API) name = call_name(name, text);
+    if (category == PROF_WORD_CALL_ENCLOSING) category = PROF_CATEGORY_ENCLOSING;
+    if (category == PROF_WORD_CALL_WAITS) category = HOST_TRACE_IDLE;
+    uint32_t made = prof_writer_name(r->writer, category, layer, name);
     (void)prof_table_put(&r->names, key, (int32_t)made); // without memory it is looked up anew each time
     return made;
 }
@@ -39,6 +62,16 @@ static uint32_t decode(ProfRecorder *r, const ProfRaw *raw, ProfEvent *event) {
         break;
     case PROF_EVENT_PHASE:
         event->phase = (HostTracePhase)rest;
+        break;
+    case PROF_EVENT_LAUNCH:
+        event->correlation = rest;
+        break;
+    case PROF_EVENT_CAPTURE:
+        event->node = raw[count++].ticks;
+        break;
+    case PROF_EVENT_OTHER:
+        if (r->collector.clone != NULL) r->collector.clone(r->collector.self, raw[1].ticks, raw[2].ticks);
+        count += 2;
         break;
     default:
         break;
@@ -65,6 +98,9 @@ static void take_raws(ProfRecorder *r, ProfThread *t, const ProfBuffer *buffer, 
         t->taken += decode(r, &buffer->raw[t->taken], &event);
         if (event.time_ns < t->last_ns && t->last_ns - event.time_ns < READING_ERROR_NS) event.time_ns = t->last_ns;
         t->last_ns = event.time_ns;
+        if (event.kind == PROF_EVENT_OTHER) continue;
+        if (event.kind == PROF_EVENT_LAUNCH && r->collector.launch != NULL)
+            r->collector.launch(r->collector.self, event.correlation, event.time_ns);
         prof_writer_put(r->writer, t->stream, &event);
     }
 }
@@ -95,10 +131,12 @@ static void drain_thread(ProfRecorder *r, ProfThread *t) {
 }
 
 void prof_drain(ProfRecorder *r) {
+    if (r->collector.take != NULL) r->collector.take(r->collector.self);
     uint32_t count = atomic_load_explicit(&r->thread_count, memory_order_acquire);
     prof_clock_sync(&r->clock); // not too far apart
     for (uint32_t i = 0; i < count && i < PROF_RECORD_THREADS; i++)
         drain_thread(r, &r->threads[i]);
+    if (r->collector.write != NULL) r->collector.write(r->collector.self, r->writer);
     prof_writer_flush(r->writer);
 }
 

@@ -47,6 +47,9 @@ void prof_report_csv(const ProfRun *runs, int count, FILE *stream);
 // Source: "Trace Event Format", the Chromium project.
 Status prof_chrome_write(const ProfRun *run, FILE *stream) HOST_MUST_CHECK;
 
+// A GPU's utilisation as its monitor shows it, beside what its intervals say; nothing where there was no monitor.
+void prof_report_monitor(const ProfFigures *figures, FILE *stream);
+
 // Why a run has no GPU time; NULL where it has some.
 const char *prof_report_no_gpu(const ProfSummary *summary, char *text, size_t size);
 

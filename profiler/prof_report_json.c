@@ -63,6 +63,7 @@ static void put_device(FILE *stream, bool *first, const ProfFigures *f) {
     put_int(stream, &in, "busy_ns", f->device_busy_ns);
     put_int(stream, &in, "sum_ns", f->device_sum_ns);
     put_int(stream, &in, "span_ns", f->device_span_ns);
+    put_int(stream, &in, "kernels_busy_ns", f->kernel_busy_ns);
     put_int(stream, &in, "fill_ns", f->fill_ns);
     put_int(stream, &in, "fill_of_ns", f->fill_of_ns);
     for (int w = 0; w < PROF_DEVICE_WORKS; w++)
@@ -73,7 +74,13 @@ static void put_device(FILE *stream, bool *first, const ProfFigures *f) {
     bool in_gaps = true;
     for (int g = 0; g < PROF_GAPS; g++)
         put_int(stream, &in_gaps, prof_gap_name((ProfGap)g), f->gap_ns[g]);
-    fputs("}}", stream);
+    fputc('}', stream);
+    put_int(stream, &in, "dropped", f->dropped_intervals);
+    put_int(stream, &in, "monitor_samples", f->monitor_samples);
+    put_int(stream, &in, "monitor_percent_sum", f->monitor_percent);
+    put_int(stream, &in, "memory_peak_bytes", f->memory_peak_bytes);
+    put_int(stream, &in, "interface_overhead_ns", f->overhead_ns);
+    fputc('}', stream);
 }
 
 static void put_transitions(FILE *stream, bool *first, const ProfFigures *f) {

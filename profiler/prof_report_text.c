@@ -30,6 +30,8 @@ const char *prof_report_no_gpu(const ProfSummary *s, char *text, size_t size) {
     if (p != NULL && strcmp(p->device_kind, "cpu") == 0) {
         snprintf(text, size, "the run computed on the CPU (%s); a run with --device cuda would show a GPU's",
                  p->device);
+    } else if (p != NULL && p->no_device[0] != '\0') {
+        snprintf(text, size, "%s", p->no_device);
     } else if (s->total.queues > 0) {
         snprintf(text, size, "the trace has queues of a device, but no work on them");
     } else {
@@ -71,8 +73,12 @@ static void print_damage(const ProfRun *run, FILE *stream) {
         snprintf(prefix, sizeof prefix, "warning: %s: ", run->traces[i]);
         const ProfFigures *f = &s->workers[i].figures;
         prof_damage_print(&s->workers[i].damage, prefix, stream);
-        if (f->dropped > 0)
-            fprintf(stream, "%s%" PRId64 " events found no room and were dropped\n", prefix, f->dropped);
+        if (f->dropped > f->dropped_intervals)
+            fprintf(stream, "%s%" PRId64 " events found no room and were dropped\n", prefix,
+                    f->dropped - f->dropped_intervals);
+        if (f->dropped_intervals > 0)
+            fprintf(stream, "%s%" PRId64 " records of the GPU's work were dropped: its times are too short\n", prefix,
+                    f->dropped_intervals);
         if (f->unmatched_ends > 0) fprintf(stream, "%s%" PRId64 " ends without a begin\n", prefix, f->unmatched_ends);
         if (f->too_deep > 0) fprintf(stream, "%s%" PRId64 " scopes were nested too deep\n", prefix, f->too_deep);
         if (f->unknown_launches > 0) {
@@ -243,6 +249,7 @@ static void print_device(const ProfSummary *s, FILE *stream) {
         }
         fprintf(stream, ".\n");
     }
+    prof_report_monitor(f, stream);
 }
 
 static void print_transitions(const ProfSummary *s, FILE *stream) {

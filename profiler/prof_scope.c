@@ -81,7 +81,9 @@ Status prof_scope_start(const char *folder, const char *tool) {
     Profile *started = calloc(1, sizeof *started);
     if (started == NULL) return host_fail(STATUS_MEMORY, "no memory for a profile");
     ProfProcess process = describe(tool);
-    Status status = prof_launch_record(&started->launch, folder, &process);
+    char text[512];
+    Status status = prof_launch_record(&started->launch, folder, &process, text, sizeof text);
+    if (text[0] != '\0') fprintf(stderr, "shoal: %s\n", text);
     if (status != STATUS_OK) {
         free(started);
         return status;
@@ -94,8 +96,8 @@ Status prof_scope_start(const char *folder, const char *tool) {
 
 Status prof_scope_stop(void) {
     if (launch == NULL) return STATUS_OK;
-    int64_t dropped = 0;
-    Status status = prof_recorder_stop(launch->recorder, &dropped);
+    char text[HOST_PATH_MAX + 256];
+    Status status = prof_launch_stop(launch, text, sizeof text);
     launch = NULL;
     return status;
 }

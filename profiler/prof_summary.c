@@ -144,8 +144,14 @@ static ProfFigures figures_of(const ProfAnalysis *a, unsigned phases) {
                      .gaps = a->gaps,
                      .events = a->events,
                      .dropped = a->dropped,
+                     .dropped_intervals = a->dropped_intervals,
                      .unmatched_ends = a->unmatched_ends,
-                     .too_deep = a->too_deep};
+                     .too_deep = a->too_deep,
+                     .kernel_busy_ns = a->kernel_busy_ns,
+                     .monitor_samples = a->monitor_samples,
+                     .monitor_percent = a->monitor_percent,
+                     .memory_peak_bytes = a->memory_peak_bytes,
+                     .overhead_ns = a->overhead_ns};
     memcpy(f.phase_ns, a->phase_ns, sizeof f.phase_ns);
     memcpy(f.work_ns, a->work_ns, sizeof f.work_ns);
     memcpy(f.gap_ns, a->gap_ns, sizeof f.gap_ns);

@@ -39,7 +39,8 @@ typedef struct ProfFigures {
     int64_t queues, intervals, unknown_launches, device_busy_ns, device_sum_ns, device_span_ns;
     int64_t work_ns[PROF_DEVICE_WORKS], fill_ns, fill_of_ns, gaps, gap_ns[PROF_GAPS];
     int64_t transitions[HOST_TRACE_CATEGORIES + 1][HOST_TRACE_CATEGORIES + 1];
-    int64_t events, dropped, unmatched_ends, too_deep;
+    int64_t events, dropped, dropped_intervals, unmatched_ends, too_deep;
+    int64_t kernel_busy_ns, monitor_samples, monitor_percent, memory_peak_bytes, overhead_ns;
 } ProfFigures;
 
 typedef struct ProfWorker {

@@ -126,12 +126,24 @@ static void grow_launches(Sweep *s) {
     free(old);
 }
 
+// What the thread is in, calls of a device's interface aside unless there is nothing else.
+static int32_t calling_node(const Sweep *s, int thread) {
+    int32_t node = s->threads[thread].node;
+    while (s->a->nodes[node].layer == PROF_LAYER_API && s->a->nodes[node].parent > PROF_NODE_UNKNOWN)
+        node = s->a->nodes[node].parent;
+    return node;
+}
+
 static void launch(Sweep *s, int thread, const ProfEvent *event) {
-    if (s->launch_size < PROF_LAUNCHES_MAX && ++s->launch_count > s->launch_size / 2) grow_launches(s);
     SweepLaunch *l = prof_sweep_launch(s, event->correlation);
+    while (l->is_used && l->correlation != event->correlation && s->launch_size < PROF_LAUNCHES_MAX &&
+           s->status == STATUS_OK) {
+        grow_launches(s);
+        l = prof_sweep_launch(s, event->correlation);
+    }
     l->correlation = event->correlation;
     l->time_ns = s->now_ns;
-    l->node = s->threads[thread].node;
+    l->node = calling_node(s, thread);
     l->is_used = true;
     memcpy(l->cause_ns, s->cause_ns, sizeof l->cause_ns);
 }
@@ -165,7 +177,7 @@ static void take_thread_event(Sweep *s, int thread, const ProfEvent *event) {
         break;
     case PROF_EVENT_CAPTURE:
         prof_sweep_switch(s, thread, t->node);
-        if (!prof_table_put(&s->captured, event->node, t->node) && s->status == STATUS_OK) {
+        if (!prof_table_put(&s->captured, event->node, calling_node(s, thread)) && s->status == STATUS_OK) {
             s->status = host_fail(STATUS_MEMORY, "no memory for captured graphs");
         }
         break;
@@ -191,6 +203,15 @@ static void take_event(Sweep *s, int stream, const ProfEvent *event) {
         s->phase = event->phase;
     } else if (event->kind == PROF_EVENT_DROPPED) {
         s->a->dropped = (int64_t)((uint64_t)s->a->dropped + event->count);
+        if (!is_thread) s->a->dropped_intervals = (int64_t)((uint64_t)s->a->dropped_intervals + event->count);
+    } else if (event->kind == PROF_EVENT_BUSY) {
+        s->a->monitor_samples++;
+        s->a->monitor_percent += (int64_t)event->count;
+    } else if (event->kind == PROF_EVENT_MEMORY) {
+        if (event->count > (uint64_t)s->a->memory_peak_bytes && event->count <= INT64_MAX)
+            s->a->memory_peak_bytes = (int64_t)event->count;
+    } else if (event->kind == PROF_EVENT_OVERHEAD) {
+        s->a->overhead_ns = (int64_t)((uint64_t)s->a->overhead_ns + event->count);
     } else if (event->kind == PROF_EVENT_INTERVAL) {
         prof_sweep_run(s, event, prof_reader_stream(s->reader, stream));
     }

@@ -13,7 +13,8 @@ extern "C" {
 
 __extension__ typedef unsigned __int128 ProfWide;
 
-// Launches that are remembered: an interval is charged if no more than these came after its own.
+// Launches that are remembered, by the low bits of their numbers: an interval is charged if no launch came after its
+// own whose number is higher by a multiple of the most.
 enum { PROF_LAUNCHES_MIN = 1 << 8, PROF_LAUNCHES_MAX = 1 << 18 };
 
 // What is active now: a node, or a category.
@@ -33,6 +34,7 @@ typedef struct SweepThread {
 typedef struct SweepRunning {
     int64_t end_ns;
     int32_t node;
+    bool is_kernel;
 } SweepRunning;
 
 typedef struct SweepLaunch {
@@ -65,10 +67,11 @@ typedef struct Sweep {
 
     SweepRunning *running; // a heap, the earliest end first
     int running_count, running_capacity;
+    int kernels;      // of them
     unsigned gpu_set; // categories of the running intervals
 
     SweepLaunch *launches; // [launch_size] by the low bits of the correlation; grows with their number
-    uint32_t launch_size, launch_count;
+    uint32_t launch_size;
     ProfTable captured;        // node of a graph -> node
     bool is_used;              // the device was busy before
     int64_t first_ns, last_ns; // of its intervals

@@ -107,6 +107,7 @@ void prof_sweep_advance(Sweep *s, int64_t to_ns) {
     s->a->phase_ns[s->phase] += passed_ns;
     if (s->running_count > 0) {
         s->a->device_busy_ns += passed_ns;
+        if (s->kernels > 0) s->a->kernel_busy_ns += passed_ns;
         int64_t *sets = s->working > 0 ? s->a->overlapped_ns[s->phase] : s->a->gpu_bound_ns[s->phase];
         sets[s->gpu_set] += passed_ns;
         return;
@@ -150,6 +151,7 @@ static void sift_down(Sweep *s) {
 
 static void end_interval(Sweep *s) {
     change_gpu(s, s->running[0].node, -1);
+    s->kernels -= s->running[0].is_kernel;
     s->last_ns = s->now_ns;
     s->running[0] = s->running[--s->running_count];
     sift_down(s);
@@ -234,5 +236,8 @@ void prof_sweep_run(Sweep *s, const ProfEvent *event, const ProfStream *stream) 
     if (s->running_count == 0 && s->is_used) end_gap(s, launch);
     if (!s->is_used) s->first_ns = s->now_ns;
     s->is_used = true;
-    if (push_running(s, (SweepRunning){end_ns, node})) change_gpu(s, node, 1);
+    SweepRunning running = {end_ns, node, event->work == PROF_DEVICE_KERNEL};
+    if (!push_running(s, running)) return;
+    change_gpu(s, node, 1);
+    s->kernels += running.is_kernel;
 }

@@ -58,6 +58,7 @@ typedef struct ProfProcess {
     char device[PROF_TEXT_MAX];      // "cpu: 2 threads, v4", for people
     char device_kind[PROF_TEXT_MAX]; // "cpu" or "cuda": what the worker computes on
     char clock[PROF_TEXT_MAX];       // "tsc" or "clock_gettime": where the times come from
+    char no_device[PROF_TEXT_MAX];   // why the work of its device is not recorded; "" where it is, or there is none
     int64_t pid, rank, workers;      // rank of `workers`
     int64_t start_ns;                // of the trace
     int64_t start_unix_ns;           // the same moment by CLOCK_REALTIME
@@ -93,10 +94,13 @@ typedef enum ProfEventKind {
     PROF_EVENT_SPLIT,    // weight: what the innermost scope's time consists of
     PROF_EVENT_CAPTURE,  // node: of a graph, is captured
     PROF_EVENT_OTHER,
-    PROF_EVENT_PHASE,   // phase: the process goes over to it
-    PROF_EVENT_DROPPED, // count: events that could not be kept
-    PROF_EVENT_LOST,    // what follows on this stream was lost, up to the next PROF_EVENT_RESYNC
-    PROF_EVENT_RESYNC,  // depth, stack: the scopes that are open from here on
+    PROF_EVENT_PHASE,    // phase: the process goes over to it
+    PROF_EVENT_DROPPED,  // count: events that could not be kept
+    PROF_EVENT_BUSY,     // count: percent of the time in which a device is busy, as a monitor shows it
+    PROF_EVENT_MEMORY,   // count: bytes of a device's memory that are in use
+    PROF_EVENT_OVERHEAD, // count: nanoseconds that the device's profiling interface took
+    PROF_EVENT_LOST,     // what follows on this stream was lost, up to the next PROF_EVENT_RESYNC
+    PROF_EVENT_RESYNC,   // depth, stack: the scopes that are open from here on
 } ProfEventKind;
 
 typedef struct ProfEvent {

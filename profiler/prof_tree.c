@@ -65,7 +65,8 @@ void prof_sweep_find_leaves(Sweep *s) {
         nodes[i].is_leaf = i > PROF_NODE_UNKNOWN;
     }
     for (int32_t i = PROF_NODE_UNKNOWN + 1; i < s->a->node_count; i++) {
-        if (s->entered[i] && nodes[i].category != HOST_TRACE_IDLE) nodes[nodes[i].parent].is_leaf = false;
+        bool works = nodes[i].category != HOST_TRACE_IDLE && nodes[i].layer != PROF_LAYER_API;
+        if (s->entered[i] && works) nodes[nodes[i].parent].is_leaf = false;
     }
 }
 

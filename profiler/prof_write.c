@@ -83,11 +83,12 @@ static uint8_t *put_text(uint8_t *at, const char *text) {
 }
 
 static void write_process(ProfWriter *w, const ProfProcess *p) {
-    json_t *json = json_pack("{ss ss ss ss ss ss sI sI sI sI sI sI sI}", "tool", p->tool, "host", p->host, "boot_id",
-                             p->boot_id, "device", p->device, "device_kind", p->device_kind, "clock", p->clock, "pid",
-                             (json_int_t)p->pid, "rank", (json_int_t)p->rank, "workers", (json_int_t)p->workers,
-                             "start_ns", (json_int_t)p->start_ns, "start_unix_ns", (json_int_t)p->start_unix_ns,
-                             "offset_ns", (json_int_t)p->offset_ns, "offset_error_ns", (json_int_t)p->offset_error_ns);
+    json_t *json = json_pack("{ss ss ss ss ss ss ss sI sI sI sI sI sI sI}", "tool", p->tool, "host", p->host, "boot_id",
+                             p->boot_id, "device", p->device, "device_kind", p->device_kind, "clock", p->clock,
+                             "no_device", p->no_device, "pid", (json_int_t)p->pid, "rank", (json_int_t)p->rank,
+                             "workers", (json_int_t)p->workers, "start_ns", (json_int_t)p->start_ns, "start_unix_ns",
+                             (json_int_t)p->start_unix_ns, "offset_ns", (json_int_t)p->offset_ns, "offset_error_ns",
+                             (json_int_t)p->offset_error_ns);
     char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
     json_decref(json);
     if (text == NULL) {
@@ -292,6 +293,12 @@ static uint8_t *put_content(ProfWriter *w, uint8_t *at, const ProfEvent *event) 
     case PROF_EVENT_DROPPED:
         w->dropped += event->count;
         return put_other(at, PROF_OTHER_DROPPED, event->count);
+    case PROF_EVENT_BUSY:
+        return put_other(at, PROF_OTHER_BUSY, event->count);
+    case PROF_EVENT_MEMORY:
+        return put_other(at, PROF_OTHER_MEMORY, event->count);
+    case PROF_EVENT_OVERHEAD:
+        return put_other(at, PROF_OTHER_OVERHEAD, event->count);
     default:
         return at;
     }

@@ -337,7 +337,7 @@ static Status open_ppo(CudaPpo *ppo, CudaBackend *backend, const KernPpoSpec *sp
     ppo->mail = memset(mail, 0, sizeof *ppo->mail);
     CUDA_TRY(backend, cuda_launch_ppo_reset(ppo->sim, &ppo->args, backend->stream));
     CUDA_TRY(backend, cudaStreamSynchronize(backend->stream));
-    return cuda_ppo_capture(ppo);
+    return STATUS_OK;
 }
 
 Status cuda_ppo_open(KernBackend *base, const KernPpoSpec *spec, KernPpo **out) {

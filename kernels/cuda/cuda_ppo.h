@@ -28,7 +28,7 @@ typedef struct CudaPpo {
     int rollout_blocks, learn_blocks;
     int32_t slice_steps;          // of the rollout, in one launch
     int32_t graph_minibatches;    // divides the minibatches
-    struct CUgraphExec_st *graph; // that many minibatches
+    struct CUgraphExec_st *graph; // that many minibatches; NULL before the first update
     CudaPpoMail *mail;
     CudaPpoStep *d_step;
     uint32_t *d_words; // [env][words] on their way in or out
@@ -36,8 +36,5 @@ typedef struct CudaPpo {
     int64_t adam_steps;
     PpoStatistics statistics;
 } CudaPpo;
-
-// kernels/cuda/cuda_ppo_update.c: makes ppo->graph.
-Status cuda_ppo_capture(CudaPpo *ppo) HOST_MUST_CHECK;
 
 #endif

@@ -38,15 +38,19 @@ static Status launch_minibatch(const CudaPpo *ppo) {
     const CudaBackend *backend = ppo->backend;
     const CudaPpoArgs *args = &ppo->args;
     for (int32_t first = 0; first < args->chunks; first += args->round_chunks) {
+        CUDA_TRACE_SCOPE(backend, LEARNING, "ppo gradient");
         CUDA_TRY(backend, cuda_launch_ppo_gradient(args, first, ppo->learn_blocks, backend->stream));
         CUDA_TRY(backend, cuda_launch_ppo_fold(args, first, backend->stream));
     }
+    CUDA_TRACE_SCOPE(backend, LEARNING, "ppo step");
     CUDA_TRY(backend, cuda_launch_ppo_descend(args, backend->stream));
     return STATUS_OK;
 }
 
-Status cuda_ppo_capture(CudaPpo *ppo) {
+// Makes ppo->graph. Within the first update, so that a profile of it knows which scopes the nodes were captured in.
+static Status capture(CudaPpo *ppo) {
     const CudaBackend *backend = ppo->backend;
+    CUDA_TRACE_SCOPE(backend, HOST, "ppo capture");
     cudaGraph_t graph = NULL;
     CUDA_TRY(backend, cudaStreamBeginCapture(backend->stream, cudaStreamCaptureModeThreadLocal));
     Status status = STATUS_OK;
@@ -182,6 +186,7 @@ Status cuda_ppo_update(KernPpo *base, const KernPpoStep *step, KernPpoReport *re
     const CudaBackend *backend = ppo->backend;
     memset(report, 0, sizeof *report);
     TRY(cuda_enter(backend));
+    if (ppo->graph == NULL) TRY(capture(ppo));
     TRY(send(ppo, step));
     Pace p = {.backend = backend};
     TRY(roll_out(ppo, &p));

@@ -58,9 +58,11 @@ void expect_totals(const BruteForce &brute, const ProfAnalysis &a) {
     EXPECT_EQ(brute.intervals, a.intervals);
     EXPECT_EQ(brute.unknown_launches, a.unknown_launches);
     EXPECT_EQ(brute.dropped, a.dropped);
+    EXPECT_EQ(brute.dropped_intervals, a.dropped_intervals);
     EXPECT_EQ(brute.unmatched_ends, a.unmatched_ends);
     EXPECT_EQ(brute.device_sum, a.device_sum_ns);
     EXPECT_EQ(brute.device_busy, a.device_busy_ns);
+    EXPECT_EQ(brute.kernel_busy, a.kernel_busy_ns);
     EXPECT_EQ(brute.device_span, a.device_span_ns);
 }
 

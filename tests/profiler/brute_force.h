@@ -20,7 +20,7 @@ struct BruteNode {
     ProfWall wall[HOST_TRACE_PHASES] = {};
     uint64_t split[HOST_TRACE_CATEGORIES] = {};
     int category = PROF_NO_CATEGORY;
-    bool entered = false;
+    bool entered = false, is_call = false;
 };
 
 class BruteForce {
@@ -46,14 +46,15 @@ class BruteForce {
     int64_t gpu_bound[HOST_TRACE_PHASES][PROF_CATEGORY_SETS] = {};
     int64_t overlapped[HOST_TRACE_PHASES][PROF_CATEGORY_SETS] = {};
     int64_t idle[HOST_TRACE_PHASES] = {}, phase_ns[HOST_TRACE_PHASES] = {};
-    int64_t device_busy = 0, device_sum = 0, device_span = 0, gap[PROF_GAPS] = {}, gaps = 0;
+    int64_t device_busy = 0, kernel_busy = 0, device_sum = 0, dropped_intervals = 0, device_span = 0,
+            gap[PROF_GAPS] = {}, gaps = 0;
     int64_t intervals = 0, unknown_launches = 0, dropped = 0, unmatched_ends = 0;
     int64_t transitions[HOST_TRACE_CATEGORIES + 1][HOST_TRACE_CATEGORIES + 1] = {};
 
     bool is_leaf(const std::string &path) const {
         for (const auto &[other, node] : nodes) {
             bool is_child = other.rfind(path + "/", 0) == 0 && other.find('/', path.size() + 1) == std::string::npos;
-            if (is_child && node.entered && node.category != HOST_TRACE_IDLE) return false;
+            if (is_child && node.entered && node.category != HOST_TRACE_IDLE && !node.is_call) return false;
         }
         return path[0] == '/';
     }
@@ -67,6 +68,7 @@ class BruteForce {
         int64_t begin, end;
         std::string path;
         int64_t launched; // -1: unknown
+        bool is_kernel;
     };
     struct Launch {
         std::string path;
@@ -98,6 +100,14 @@ class BruteForce {
         return threads_[thread].stack.empty() ? "(outside)" : threads_[thread].stack.back();
     }
 
+    // The innermost scope that is no call of a device's interface; the outermost call where there are only such.
+    std::string caller(size_t thread) {
+        std::string path = innermost(thread);
+        while (nodes[path].is_call && path.rfind('/') > 0)
+            path = path.substr(0, path.rfind('/'));
+        return path;
+    }
+
     std::string child(const std::string &parent, uint32_t name) {
         std::string path = (parent[0] == '/' ? parent : "") + "/" + trace_.names[name].text;
         int of = trace_.names[name].category;
@@ -105,6 +115,7 @@ class BruteForce {
             of = parent[0] == '/' ? nodes[parent].category : static_cast<int>(HOST_TRACE_HOST);
         }
         nodes[path].category = of;
+        nodes[path].is_call = trace_.names[name].layer == PROF_LAYER_API;
         return path;
     }
 
@@ -144,7 +155,7 @@ class BruteForce {
         device_sum += stop - e.time_ns;
         nodes[path].intervals[phase_]++;
         nodes[path].device_ns[phase_] += stop - e.time_ns;
-        if (stop > e.time_ns) running_.push_back({e.time_ns, stop, path, launched});
+        if (stop > e.time_ns) running_.push_back({e.time_ns, stop, path, launched, e.work == PROF_DEVICE_KERNEL});
     }
 
     void take_thread(size_t s, const ProfEvent &e) {
@@ -163,9 +174,9 @@ class BruteForce {
             nodes[path].main_entries[phase_] += static_cast<int>(s) == main_;
             if (e.kind == PROF_EVENT_BEGIN) nodes[path].count[phase_]++;
         } else if (e.kind == PROF_EVENT_LAUNCH) {
-            launches_[e.correlation] = {innermost(s), e.time_ns};
+            launches_[e.correlation] = {caller(s), e.time_ns};
         } else if (e.kind == PROF_EVENT_CAPTURE) {
-            captured_[e.node] = innermost(s);
+            captured_[e.node] = caller(s);
         } else if (e.kind == PROF_EVENT_SPLIT && !t.stack.empty()) {
             for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)
                 nodes[innermost(s)].split[c] += e.weight[c];
@@ -204,6 +215,7 @@ class BruteForce {
 
     void bin(int64_t t) {
         std::set<std::string> cpu, gpu;
+        bool kernel = false;
         int working = 0;
         for (size_t s = 0; s < threads_.size(); s++) {
             if (!is_thread(s) || !threads_[s].seen) continue;
@@ -214,7 +226,9 @@ class BruteForce {
             working += works(path);
         }
         for (const Running &r : running_) {
-            if (r.begin <= t && t < r.end) gpu.insert(r.path);
+            if (t < r.begin || t >= r.end) continue;
+            gpu.insert(r.path);
+            kernel |= r.is_kernel;
         }
         for (auto &[path, node] : nodes)
             add_wall(node.wall[phase_], cpu.count(path) != 0, gpu.count(path) != 0);
@@ -228,6 +242,7 @@ class BruteForce {
         }
         bool busy = !gpu.empty(), main_works = main_ >= 0 && works(innermost(static_cast<size_t>(main_)));
         device_busy += busy;
+        kernel_busy += kernel;
         phase_ns[phase_]++;
         busy_.push_back(busy);
         cause_.push_back(cause());
@@ -246,7 +261,10 @@ class BruteForce {
             for (; next < order_.size() && event(next).time_ns <= t; next++) {
                 const ProfEvent &e = event(next);
                 if (e.kind == PROF_EVENT_PHASE) phase_ = e.phase;
-                if (e.kind == PROF_EVENT_DROPPED) dropped += static_cast<int64_t>(e.count);
+                if (e.kind == PROF_EVENT_DROPPED) {
+                    dropped += static_cast<int64_t>(e.count);
+                    if (!is_thread(order_[next].stream)) dropped_intervals += static_cast<int64_t>(e.count);
+                }
                 if (e.kind == PROF_EVENT_INTERVAL) take_interval(e);
                 if (is_thread(order_[next].stream)) take_thread(order_[next].stream, e);
             }

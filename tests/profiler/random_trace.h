@@ -25,7 +25,8 @@ class RandomTrace {
         for (int i = 0; i < names; i++) {
             int category = chance(0.1) ? static_cast<int>(PROF_CATEGORY_ENCLOSING)
                                        : static_cast<int>(draw(0, HOST_TRACE_CATEGORIES - 1));
-            t.names.push_back(make_name("s" + std::to_string(i), category));
+            int layer = chance(0.25) ? PROF_LAYER_API : chance(0.2) ? PROF_LAYER_LIBRARY : PROF_LAYER_CODE;
+            t.names.push_back(make_name("s" + std::to_string(i), category, layer));
         }
         int threads = static_cast<int>(draw(0, 4)), queues = static_cast<int>(draw(threads == 0 ? 1 : 0, 3));
         int main = chance(0.8) && threads > 0 ? static_cast<int>(draw(0, threads - 1)) : -1;
@@ -105,6 +106,10 @@ class RandomTrace {
             ProfEvent e = interval(std::min(from + draw(0, 40), t.end_ns), draw(0, 30), correlation,
                                    chance(0.3) ? static_cast<uint64_t>(draw(1, 6)) : 0);
             e.work = static_cast<ProfDeviceWork>(draw(0, PROF_DEVICE_WORKS - 1));
+            stream.events.push_back(e);
+            if (!chance(0.1)) continue;
+            e = make_event(PROF_EVENT_DROPPED, e.time_ns);
+            e.count = static_cast<uint64_t>(draw(1, 9));
             stream.events.push_back(e);
         }
         std::stable_sort(stream.events.begin(), stream.events.end(),

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <random>
 #include <thread>
+#include <tuple>
 
 #include "host/pool.h"
 #include "profiler/prof_clock.h"
@@ -16,11 +18,12 @@ namespace {
 
 class Record : public testing::Test {
   protected:
-    void start(size_t memory_bytes = 0, bool use_system_clock = false) {
+    void start(size_t memory_bytes = 0, bool use_system_clock = false, ProfCollector collector = {}) {
         ProfRecordOptions options = {};
         options.path = file_.path();
         set_text(options.process.tool, "test");
         options.memory_bytes = memory_bytes;
+        options.collector = collector;
         options.use_system_clock = use_system_clock;
         ASSERT_EQ(STATUS_OK, prof_recorder_start(&options, &recorder_)) << host_message();
     }
@@ -205,6 +208,83 @@ TEST_F(Record, AScopeThatOutlivesTheRecorderEndsQuietly) {
     Analysed b(file_.path());
     EXPECT_EQ(1, scope_count(b));
     prof_recorder_free(first);
+}
+
+// What a collector is told, all by the recorder's thread.
+struct Told {
+    std::map<uint64_t, int64_t> launches;
+    std::map<uint64_t, uint64_t> clones;
+    int64_t takes = 0, writes = 0, latest_ns = 0;
+    bool in_order = true;
+
+    static Told *of(void *self) { return static_cast<Told *>(self); }
+    ProfCollector collector() {
+        return {[](void *self) { of(self)->in_order &= of(self)->takes++ == of(self)->writes; },
+                [](void *self, uint64_t correlation, int64_t time_ns) {
+                    of(self)->in_order &= of(self)->takes == of(self)->writes + 1;
+                    of(self)->launches[correlation] = time_ns;
+                },
+                [](void *self, uint64_t node, uint64_t original) { of(self)->clones[node] = original; },
+                [](void *self, ProfWriter *writer) {
+                    if (of(self)->writes++ > 0) return;
+                    ProfStream stream = make_stream(PROF_RECORD_THREADS, PROF_STREAM_DEVICE);
+                    ProfEvent event = make_event(PROF_EVENT_MEMORY, host_now_ns());
+                    event.count = 4711;
+                    prof_writer_stream(writer, &stream);
+                    prof_writer_put(writer, stream.id, &event);
+                },
+                this};
+    }
+};
+
+TEST_F(Record, CallsOfADevicesInterface) {
+    static const char call[] = "__cudaLaunchKernel_ptsz_v13000", wait[] = "cudaStreamSynchronize_v3020",
+                      other[] = "cuMemAlloc_v2";
+    enum { CALLS = 20000, THREADS_OF_HOST = 4 };
+    Told told;
+    start(0, false, told.collector());
+    int64_t before = host_now_ns();
+    std::vector<std::thread> threads;
+    for (uint64_t t = 0; t < THREADS_OF_HOST; t++) {
+        threads.emplace_back([this, t] {
+            HOST_TRACE_SCOPE(SIMULATION, "A");
+            for (uint64_t i = 1; i <= CALLS; i++) {
+                uint64_t number = t * 100000 + i;
+                prof_record_call_begin(recorder_, call, false, number);
+                if (i % 1000 == 0) prof_record_launch(recorder_, number + 50000);
+                if (i % 100 == 0) prof_record_capture(recorder_, number << 32);
+                if (i % 200 == 0) prof_record_clone(recorder_, number << 32 | 1, number << 32);
+                prof_record_call_end(recorder_);
+                if (i % 10 == 0) prof_record_call_begin(recorder_, wait, true, 0), prof_record_call_end(recorder_);
+                if (i % 10 == 0) prof_record_call_begin(recorder_, other, false, 0), prof_record_call_end(recorder_);
+                if (i % 1000 == 0) std::this_thread::yield();
+            }
+        });
+    }
+    for (std::thread &thread : threads)
+        thread.join();
+    int64_t after = host_now_ns();
+    ASSERT_EQ(0, stop());
+    EXPECT_TRUE(told.in_order);
+    EXPECT_EQ(told.takes, told.writes);
+    EXPECT_EQ(size_t{THREADS_OF_HOST} * (CALLS + CALLS / 1000), told.launches.size());
+    for (const auto &[correlation, time_ns] : told.launches)
+        EXPECT_TRUE(time_ns >= before - 1000 && time_ns <= after + 1000) << correlation;
+    EXPECT_EQ(size_t{THREADS_OF_HOST} * (CALLS / 200), told.clones.size());
+    for (const auto &[node, original] : told.clones)
+        EXPECT_EQ(node, original | 1);
+    Analysed a(file_.path());
+    EXPECT_EQ(4711, a->memory_peak_bytes);
+    for (auto [path, count, category] : {std::tuple("/A/cudaLaunchKernel", int{CALLS}, HOST_TRACE_SIMULATION),
+                                         std::tuple("/A/cudaStreamSynchronize", CALLS / 10, HOST_TRACE_IDLE),
+                                         std::tuple("/A/cuMemAlloc", CALLS / 10, HOST_TRACE_SIMULATION)}) {
+        const ProfNode *node = a.find(path);
+        ASSERT_NE(nullptr, node) << path;
+        EXPECT_EQ(PROF_LAYER_API, node->layer) << path;
+        EXPECT_EQ(category, node->category) << path;
+        EXPECT_EQ(int64_t{THREADS_OF_HOST} * count, node->cell[0].count) << path;
+    }
+    EXPECT_EQ(0, a->unmatched_ends);
 }
 
 TEST_F(Record, WhatCannotBeWrittenIsReportedAtTheEnd) {

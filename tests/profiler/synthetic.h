@@ -40,6 +40,7 @@ inline ProfProcess make_process(int64_t start_ns) {
     set_text(process.device, "no \"device\"");
     set_text(process.device_kind, "cuda");
     set_text(process.clock, "tsc");
+    set_text(process.no_device, "no reason");
     process.pid = 77;
     process.workers = 1;
     process.start_ns = start_ns;

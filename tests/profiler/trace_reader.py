@@ -10,6 +10,7 @@ from collections import defaultdict
 MAGIC, HEADER = b"SHPT", 40
 PROCESS, STREAM, NAMES, EVENTS, CLOCK, END = range(1, 7)
 KINDS = ["END", "BEGIN", "JOIN", "LAUNCH", "INTERVAL", "SPLIT", "CAPTURE", "OTHER"]
+NOTES = {3: "BUSY", 4: "MEMORY", 5: "OVERHEAD"}  # of a device: codes of OTHER
 
 
 def fnv(data):
@@ -86,6 +87,7 @@ def content(kind, body):
 class Trace:
     def __init__(self, data):
         self.process, self.streams, self.names, self.clocks, self.end = {}, {}, {}, [], None
+        self.notes = defaultdict(list)
         self.events = defaultdict(list)  # of each stream: (time, kind, content)
         for kind, events, stream, _, payload in blocks(data):
             body = Bytes(payload)
@@ -106,8 +108,7 @@ class Trace:
             elif kind == END:
                 self.end = {"time": body.fixed(8), "events": body.varint(), "dropped": body.varint()}
 
-    @staticmethod
-    def add_events(to, body, count):
+    def add_events(self, to, body, count):
         time = body.fixed(8)
         for _ in range(body.varint()):
             body.varint()
@@ -116,6 +117,8 @@ class Trace:
             time += head >> 3
             kind = KINDS[head & 7]
             to.append((max(time, to[-1][0] if to else 0), kind, content(kind, body)))
+            if kind == "OTHER" and to[-1][2]["code"] in NOTES:
+                self.notes[NOTES[to[-1][2]["code"]]].append(Bytes(to[-1][2]["bytes"]).varint())
 
     def scopes(self):
         """path -> [count, nanoseconds of all threads]; "(outside)" where no scope is open."""

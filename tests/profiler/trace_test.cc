@@ -50,6 +50,9 @@ void expect_event(const ProfEvent &expected, const ProfEvent &found) {
         EXPECT_EQ(expected.phase, found.phase);
         break;
     case PROF_EVENT_DROPPED:
+    case PROF_EVENT_BUSY:
+    case PROF_EVENT_MEMORY:
+    case PROF_EVENT_OVERHEAD:
         EXPECT_EQ(expected.count, found.count);
         break;
     default:
@@ -88,7 +91,13 @@ class Generator {
     uint32_t name() { return static_cast<uint32_t>(random_() % names_); }
 
     ProfEvent device_event(int64_t now) {
+        static const ProfEventKind notes[] = {PROF_EVENT_DROPPED, PROF_EVENT_BUSY, PROF_EVENT_MEMORY,
+                                              PROF_EVENT_OVERHEAD};
         ProfEvent e = interval(now, static_cast<int64_t>(number()), random_(), random_());
+        if (random_() % 10 == 0) {
+            e.kind = notes[random_() % 4];
+            e.count = e.kind == PROF_EVENT_BUSY ? random_() % 101 : number();
+        }
         e.work = static_cast<ProfDeviceWork>(random_() % PROF_DEVICE_WORKS);
         e.name = name();
         e.threads = random_() >> (random_() % 64);
@@ -125,6 +134,7 @@ TEST(Trace, EveryEventComesBack) {
     const ProfProcess *process = prof_reader_process(reader);
     EXPECT_STREQ("test", process->tool);
     EXPECT_STREQ("no \"device\"", process->device);
+    EXPECT_STREQ("no reason", process->no_device);
     EXPECT_EQ(77, process->pid);
     EXPECT_EQ(1000, process->start_ns);
     EXPECT_EQ(2000, process->start_unix_ns);

@@ -117,8 +117,10 @@ struct LaunchConfig {
 };
 
 // Runs a kernel to its end. `parameters` is the block of kernel_info().parameters_bytes. What went wrong has been
-// written to stderr when this returns.
-Fault launch(const Kernel *kernel, const LaunchConfig &config, const std::vector<uint8_t> &parameters);
+// written to stderr when this returns. `executed`, if not null, is set to the thread-instructions of the blocks that
+// ended.
+Fault launch(const Kernel *kernel, const LaunchConfig &config, const std::vector<uint8_t> &parameters,
+             uint64_t *executed = nullptr);
 
 // What every device of this process is like, to the engine.
 struct EngineModel {

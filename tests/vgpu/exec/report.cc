@@ -44,7 +44,14 @@ unsigned read_checks() {
     return checks;
 }
 
-uint64_t read_number(const char *variable, uint64_t otherwise, uint64_t least, uint64_t most) {
+} // namespace
+
+std::string_view text_setting(const char *variable) {
+    const char *text = getenv(variable);
+    return text == nullptr ? "" : text;
+}
+
+uint64_t number_setting(const char *variable, uint64_t otherwise, uint64_t least, uint64_t most) {
     std::string_view text = text_setting(variable);
     if (text.empty()) return otherwise;
     uint64_t value = 0;
@@ -54,13 +61,6 @@ uint64_t read_number(const char *variable, uint64_t otherwise, uint64_t least, u
         bad_setting(variable, text, range.c_str());
     }
     return value;
-}
-
-} // namespace
-
-std::string_view text_setting(const char *variable) {
-    const char *text = getenv(variable);
-    return text == nullptr ? "" : text;
 }
 
 void bad_setting(const char *variable, std::string_view value, const char *allowed) {
@@ -76,27 +76,27 @@ unsigned checks_enabled() {
 bool engine_checks_leaks() { return (checks_enabled() & CHECK_LEAKS) != 0; }
 
 uint64_t shuffle_seed() {
-    static const uint64_t seed = read_number("VGPU_SEED", 0, 0, UINT64_MAX);
+    static const uint64_t seed = number_setting("VGPU_SEED", 0, 0, UINT64_MAX);
     return seed;
 }
 
 uint64_t block_budget() {
-    static const uint64_t budget = read_number("VGPU_BUDGET", DEFAULT_BUDGET, 1, UINT64_MAX);
+    static const uint64_t budget = number_setting("VGPU_BUDGET", DEFAULT_BUDGET, 1, UINT64_MAX);
     return budget;
 }
 
 uint64_t worker_count(uint64_t processors) {
-    static const uint64_t count = read_number("VGPU_THREADS", std::min(processors, WORKERS_MOST), 1, WORKERS_MOST);
+    static const uint64_t count = number_setting("VGPU_THREADS", std::min(processors, WORKERS_MOST), 1, WORKERS_MOST);
     return count;
 }
 
 bool prints_stats() {
-    static const bool is_on = read_number("VGPU_STATS", 0, 0, 1) == 1;
+    static const bool is_on = number_setting("VGPU_STATS", 0, 0, 1) == 1;
     return is_on;
 }
 
 int status_after_fault() {
-    static const auto status = static_cast<int>(read_number("VGPU_EXIT", FAULT_STATUS, 0, 255));
+    static const auto status = static_cast<int>(number_setting("VGPU_EXIT", FAULT_STATUS, 0, 255));
     return status;
 }
 

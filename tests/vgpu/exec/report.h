@@ -33,6 +33,8 @@ struct Trap {
 
 // An environment variable's value; empty: it is not set.
 std::string_view text_setting(const char *variable);
+// One that is a number; `otherwise` where it is not set. A wrong one ends the process.
+uint64_t number_setting(const char *variable, uint64_t otherwise, uint64_t least, uint64_t most);
 
 // The checkers that are on, read from the environment once.
 unsigned checks_enabled();

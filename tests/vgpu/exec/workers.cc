@@ -28,6 +28,7 @@ struct Running {
     LaunchState state;
     uint64_t blocks = 0, next = 0; // of the grid; the next to be started
     uint64_t resident = 0, most_resident = 0;
+    std::atomic<uint64_t> executed{0};         // thread-instructions of the blocks that ended
     int working = 0;                           // threads that are in a block of it
     std::deque<std::unique_ptr<Block>> paused; // begun, to be gone on with
     std::vector<std::unique_ptr<Block>> idle;  // to be used again
@@ -132,7 +133,7 @@ class Workers {
             if (block == nullptr) block = std::make_unique<Block>(running.state);
             if (!resume) block->start(index);
             bool finished = block->run();
-            if (finished) instructions += block->executed();
+            if (finished) instructions += block->executed(), running.executed += block->executed();
             return finished;
         } catch (Fault fault) {
             fail(running, fault);
@@ -200,7 +201,8 @@ uint64_t make_workspace(int device) {
 
 } // namespace
 
-Fault launch(const Kernel *kernel, const LaunchConfig &config, const std::vector<uint8_t> &parameters) {
+Fault launch(const Kernel *kernel, const LaunchConfig &config, const std::vector<uint8_t> &parameters,
+             uint64_t *executed) {
     Running running;
     running.state.kernel = kernel;
     running.state.config = config;
@@ -218,6 +220,7 @@ Fault launch(const Kernel *kernel, const LaunchConfig &config, const std::vector
     running.most_resident = config.is_cooperative ? running.blocks : resident_limit(running.state);
     if (config.is_cooperative) running.state.workspace = make_workspace(kernel->module->device);
     run_timed(running);
+    if (executed != nullptr) *executed = running.executed;
     if (config.is_cooperative) memory_free(running.state.workspace);
     return running.state.fault;
 }

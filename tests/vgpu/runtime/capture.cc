@@ -6,6 +6,7 @@
 
 #include "tests/vgpu/runtime/errors.h"
 #include "tests/vgpu/runtime/graphs.h"
+#include "tests/vgpu/runtime/resources.h"
 
 namespace vgpu {
 namespace {
@@ -76,12 +77,22 @@ bool stream_is_capturing(const Stream &stream) {
     return stream.capture != nullptr;
 }
 
-bool capture_submit(Stream &stream, Work &work) {
+// The node that the work becomes; null: the stream is not captured.
+static GraphNodePtr capture_node(Stream &stream, Work &work) {
     std::lock_guard lock(capture_mutex());
     if (stream.is_legacy) forbid_implicit(stream);
-    if (stream.capture == nullptr) return false;
+    if (stream.capture == nullptr) return nullptr;
     require(!stream.capture->is_invalid, cudaErrorStreamCaptureInvalidated);
-    stream.capture_tips = {graph_add(*stream.capture->graph, std::move(work), stream.capture_tips)};
+    Graph &graph = *stream.capture->graph;
+    if (is_observed()) graph_name(stream.capture->graph); // they are told of it
+    stream.capture_tips = {graph_add(graph, std::move(work), stream.capture_tips)};
+    return graph.nodes.back();
+}
+
+bool capture_submit(Stream &stream, Work &work) {
+    GraphNodePtr node = capture_node(stream, work);
+    if (node == nullptr) return false;
+    tell_node(*node);
     return true;
 }
 

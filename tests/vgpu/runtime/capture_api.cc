@@ -35,11 +35,6 @@ cudaStreamCaptureStatus capture_status(const Stream &stream) {
     return stream.capture->is_invalid ? cudaStreamCaptureStatusInvalidated : cudaStreamCaptureStatusActive;
 }
 
-// A graph that is captured into has a handle from the start.
-void name_graph(const GraphPtr &graph) {
-    if (graph->handle == nullptr) graph->handle = graph_handles().add(graph);
-}
-
 } // namespace
 } // namespace vgpu
 
@@ -67,7 +62,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
         require(graph != nullptr);
         *graph = nullptr;
         GraphPtr captured = capture_end(stream_find(stream));
-        name_graph(captured);
+        graph_name(captured);
         *graph = captured->handle;
     });
 }
@@ -95,7 +90,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
         for (const GraphNode *tip : found->capture_tips)
             info.dependencies.push_back(tip->handle);
         info.edges.assign(info.dependencies.size(), cudaGraphEdgeData{});
-        name_graph(found->capture->graph);
+        graph_name(found->capture->graph);
         if (id != nullptr) *id = found->capture->id;
         if (graph != nullptr) *graph = found->capture->graph->handle;
         if (dependencies != nullptr) *dependencies = info.dependencies.data();

@@ -14,9 +14,28 @@ namespace vgpu {
 namespace {
 
 constexpr std::string_view PREFIX = "VGPU_";
-constexpr std::string_view KNOWN[] = {"VGPU_BUDGET", "VGPU_CHECK",   "VGPU_DEVICES", "VGPU_EXIT",
-                                      "VGPU_ISA",    "VGPU_MEMORY",  "VGPU_MODEL",   "VGPU_SEED",
-                                      "VGPU_STATS",  "VGPU_STREAMS", "VGPU_THREADS"};
+constexpr std::string_view KNOWN[] = {"VGPU_BUDGET",
+                                      "VGPU_CHECK",
+                                      "VGPU_COST_ALWAYS",
+                                      "VGPU_COST_BANDWIDTH",
+                                      "VGPU_COST_BLOCK",
+                                      "VGPU_COST_CALL_BEFORE",
+                                      "VGPU_COST_CALL_INSIDE",
+                                      "VGPU_COST_COPY",
+                                      "VGPU_COST_INSTRUCTION",
+                                      "VGPU_COST_KERNEL",
+                                      "VGPU_COST_LATENCY",
+                                      "VGPU_COST_TRACED_KERNEL",
+                                      "VGPU_DEVICES",
+                                      "VGPU_EXIT",
+                                      "VGPU_ISA",
+                                      "VGPU_MEMORY",
+                                      "VGPU_MODEL",
+                                      "VGPU_NVML_PERIOD",
+                                      "VGPU_SEED",
+                                      "VGPU_STATS",
+                                      "VGPU_STREAMS",
+                                      "VGPU_THREADS"};
 
 void name_unknown_settings() {
     for (char **entry = environ; *entry != nullptr; entry++) {
@@ -33,6 +52,7 @@ __attribute__((constructor)) void check_environment() {
     check_settings();
     model_check_settings();
     streams_check_settings();
+    timeline_check_settings();
 }
 
 } // namespace

@@ -106,6 +106,10 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start, cudaEve
         is_done = operation_is_done(from) && operation_is_done(to);
         if (!is_done) return;
         std::chrono::duration<float, std::milli> elapsed = to->done_at - from->done_at;
+        int64_t modelled_ns = 0;
+        if (timing_difference_ns(from->timing, to->timing, &modelled_ns)) {
+            elapsed = std::chrono::nanoseconds(modelled_ns);
+        }
         *milliseconds = elapsed.count();
     });
     if (error == cudaSuccess && !is_done) return cudaErrorNotReady;

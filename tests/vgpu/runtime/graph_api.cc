@@ -6,6 +6,7 @@
 #include "tests/vgpu/runtime/errors.h"
 #include "tests/vgpu/runtime/graph_nodes.h"
 #include "tests/vgpu/runtime/graphs.h"
+#include "tests/vgpu/runtime/resources.h"
 
 namespace vgpu {
 
@@ -55,13 +56,17 @@ GraphExecPtr instantiate(cudaGraph_t handle, unsigned long long flags) {
     GraphPtr graph = graph_find(handle);
     require((flags & cudaGraphInstantiateFlagDeviceLaunch) == 0, cudaErrorNotSupported);
     require_acyclic(*graph);
+    tell_graph(Resource::exec_creating, handle);
     auto exec = std::make_shared<GraphExec>();
     exec->device = current_device_index();
     exec->flags = flags;
     exec->graph = graph_clone(*graph);
+    exec->id = exec->graph->id;
     for (const GraphNodePtr &node : graph->nodes)
         exec->originals.push_back(node->handle);
     exec->handle = graph_exec_handles().add(exec);
+    tell_nodes_cloned(*exec->graph, *graph);
+    tell_graph(Resource::exec_created, handle, exec->handle);
     return exec;
 }
 
@@ -115,13 +120,17 @@ cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags) {
     return api([&] {
         require(graph != nullptr && flags == 0);
         auto made = std::make_shared<Graph>();
-        made->handle = graph_handles().add(made);
+        graph_name(made);
         *graph = made->handle;
     });
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-    return api([&] { graph_handles().remove(graph, cudaErrorInvalidValue); });
+    return api([&] {
+        graph_find(graph);
+        tell_graph(Resource::graph_destroyed, graph);
+        graph_handles().remove(graph, cudaErrorInvalidValue);
+    });
 }
 
 cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph) {
@@ -132,6 +141,7 @@ cudaError_t cudaGraphClone(cudaGraph_t *clone, cudaGraph_t graph) {
         for (size_t i = 0; i < made->nodes.size(); i++)
             made->nodes[i]->original = original->nodes[i]->handle;
         made->handle = graph_handles().add(made);
+        tell_graph_cloned(*made, *original);
         *clone = made->handle;
     });
 }
@@ -149,7 +159,11 @@ cudaError_t cudaGraphNodeFindInClone(cudaGraphNode_t *found, cudaGraphNode_t ori
 }
 
 cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
-    return api([&] { graph_remove(*node_find(node)); });
+    return api([&] {
+        GraphNodePtr found = node_find(node);
+        tell_node(*found, Resource::node_destroyed);
+        graph_remove(*found);
+    });
 }
 
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
@@ -284,7 +298,11 @@ cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long *flag
 
 // What was launched of it goes on.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-    return api([&] { graph_exec_handles().remove(exec, cudaErrorInvalidValue); });
+    return api([&] {
+        exec_find(exec);
+        tell_graph(Resource::exec_destroyed, nullptr, exec);
+        graph_exec_handles().remove(exec, cudaErrorInvalidValue);
+    });
 }
 
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *info) {
@@ -294,7 +312,9 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cudaGra
         GraphPtr other = graph_find(graph);
         std::lock_guard lock(updated->mutex);
         require(check_update(*updated->graph, *other, info), cudaErrorGraphExecUpdateFailure);
-        updated->graph = graph_clone(*other);
+        GraphPtr copy = graph_clone(*other);
+        graph_take_ids(*copy, *updated->graph);
+        updated->graph = copy;
     });
 }
 

@@ -4,6 +4,7 @@
 #include "tests/vgpu/runtime/device.h"
 #include "tests/vgpu/runtime/errors.h"
 #include "tests/vgpu/runtime/graph_nodes.h"
+#include "tests/vgpu/runtime/resources.h"
 #include "tests/vgpu/runtime/runtime_memory.h"
 
 namespace vgpu {
@@ -61,7 +62,9 @@ cudaError_t add(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t 
         std::vector<GraphNode *> nodes;
         for (size_t i = 0; i < count; i++)
             nodes.push_back(node_find(dependencies[i]).get());
-        *node = graph_add(*into, make(), nodes)->handle;
+        const GraphNode *added = graph_add(*into, make(), nodes);
+        *node = added->handle;
+        tell_node(*added);
     });
 }
 
@@ -89,6 +92,7 @@ cudaError_t change_in(cudaGraphExec_t exec, cudaGraphNode_t node, const std::fun
         Type work = make();
         GraphPtr graph = graph_clone(*changed->graph);
         work_of<Type>(*graph->nodes[index]) = std::move(work);
+        graph_take_ids(*graph, *changed->graph);
         changed->graph = graph;
     });
 }
@@ -226,7 +230,9 @@ cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t
 
 cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
                                        size_t count, cudaGraph_t child) {
-    return add(node, graph, dependencies, count, [&] { return child_of(child); });
+    cudaError_t error = add(node, graph, dependencies, count, [&] { return child_of(child); });
+    if (error == cudaSuccess) tell_nodes_cloned(*work_of<ChildGraph>(*node_find(*node)).graph, *graph_find(child));
+    return error;
 }
 
 cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraph_t child) {

@@ -6,8 +6,14 @@
 
 #include "tests/vgpu/exec/report.h"
 #include "tests/vgpu/runtime/environment.h"
+#include "tests/vgpu/runtime/resources.h"
 
 namespace vgpu {
+
+Graph::Graph() {
+    static std::atomic<uint32_t> made{0};
+    id = ++made;
+}
 
 Graph::~Graph() {
     for (const GraphNodePtr &node : nodes)
@@ -24,7 +30,9 @@ size_t Graph::index_of(const GraphNode *node) const {
 GraphNode *graph_add(Graph &graph, Work work, const std::vector<GraphNode *> &dependencies) {
     for (const GraphNode *dependency : dependencies)
         require(dependency->graph == &graph);
+    static std::atomic<uint64_t> made{0};
     auto node = std::make_shared<GraphNode>();
+    node->id = ++made;
     node->graph = &graph;
     node->work = std::move(work);
     for (GraphNode *dependency : dependencies) {
@@ -62,6 +70,22 @@ GraphPtr graph_clone(const Graph &graph) {
     return clone;
 }
 
+void graph_take_ids(Graph &graph, const Graph &from) {
+    graph.id = from.id;
+    for (size_t i = 0; i < std::min(graph.nodes.size(), from.nodes.size()); i++) {
+        graph.nodes[i]->id = from.nodes[i]->id;
+        const auto *child = std::get_if<ChildGraph>(&graph.nodes[i]->work);
+        const auto *before = std::get_if<ChildGraph>(&from.nodes[i]->work);
+        if (child != nullptr && before != nullptr) graph_take_ids(*child->graph, *before->graph);
+    }
+}
+
+void graph_name(const GraphPtr &graph) {
+    if (graph->handle != nullptr) return;
+    graph->handle = graph_handles().add(graph);
+    tell_graph(Resource::graph_created, graph->handle);
+}
+
 std::vector<GraphNode *> graph_order(const Graph &graph, uint64_t seed) {
     std::vector<size_t> missing(graph.nodes.size());
     std::vector<std::vector<size_t>> dependents(graph.nodes.size());
@@ -94,13 +118,24 @@ void require_acyclic(const Graph &graph) {
     }
 }
 
-cudaError_t graph_run(const Graph &graph) {
+// All nodes in such an order, another one each time.
+static cudaError_t run_nodes(const Graph &graph) {
     static std::atomic<uint64_t> runs{0};
     for (const GraphNode *node : graph_order(graph, mix(shuffle_seed() ^ mix(runs++)))) {
+        if (TimedOperation *timed = TimedOperation::current()) timed->set_node(node->id);
         cudaError_t error = work_run(node->work);
         if (error != cudaSuccess) return error;
     }
     return cudaSuccess;
+}
+
+cudaError_t graph_run(const Graph &graph) {
+    TimedOperation *timed = TimedOperation::current();
+    if (timed == nullptr || timed->is_in_graph()) return run_nodes(graph);
+    timed->begin_graph(graph.id);
+    cudaError_t error = run_nodes(graph);
+    timed->finish_graph();
+    return error;
 }
 
 cudaGraphNodeType work_type(const Work &work) {

@@ -115,8 +115,8 @@ Launch launch_prepare(const KernelEntryPtr &entry, int device, dim3 grid, dim3 b
     return launch;
 }
 
-cudaError_t launch_run(const Launch &launch) {
-    return fault_error(vgpu::launch(launch.code.kernel, launch.config, launch.parameters));
+cudaError_t launch_run(const Launch &launch, uint64_t *instructions) {
+    return fault_error(vgpu::launch(launch.code.kernel, launch.config, launch.parameters, instructions));
 }
 
 } // namespace vgpu

@@ -22,7 +22,8 @@ constexpr int ASSUMED_REGISTERS = 32;
 // Throws the real runtime's errors. `arguments` are pointers to the values, one for each parameter.
 Launch launch_prepare(const KernelEntryPtr &entry, int device, dim3 grid, dim3 block, void **arguments,
                       size_t shared_bytes, bool is_cooperative);
-cudaError_t launch_run(const Launch &launch);
+// `instructions`: thread-instructions that it executed.
+cudaError_t launch_run(const Launch &launch, uint64_t *instructions);
 
 // Blocks of so many threads that a multiprocessor holds at once; 0: not even one fits.
 int resident_blocks(const KernelInfo &info, int block_threads, uint64_t dynamic_shared_bytes);

@@ -91,10 +91,10 @@ int read_count() {
 
 struct Setup {
     Model model = read_model();
+    int count = read_count();
     std::vector<int> visible;
 
     Setup() {
-        int count = read_count();
         const char *text = getenv("CUDA_VISIBLE_DEVICES");
         for (int i = 0; text == nullptr && i < count; i++)
             visible.push_back(i);
@@ -159,10 +159,19 @@ int device_count() { return static_cast<int>(setup().visible.size()); }
 
 int device_physical_index(int device) { return setup().visible.at(static_cast<size_t>(device)); }
 
-std::string device_pci_text(int device) {
+int physical_count() { return setup().count; }
+
+std::string device_pci_text(int device) { return physical_pci_text(device_physical_index(device)); }
+
+std::string physical_pci_text(int physical) {
     char text[32];
-    snprintf(text, sizeof text, "0000:%02X:00.0", device_physical_index(device) + 1);
+    snprintf(text, sizeof text, "0000:%02X:00.0", physical + 1);
     return text;
+}
+
+void physical_uuid(int physical, char *bytes) {
+    bytes[0] = static_cast<char>(physical + 1);
+    strncpy(bytes + 1, model().key, UUID_BYTES - 1);
 }
 
 } // namespace vgpu

@@ -22,6 +22,7 @@ constexpr unsigned MAX_BLOCK_DIM[3] = {1024, 1024, 64};
 constexpr unsigned MAX_GRID_DIM[3] = {0x7fffffff, 65535, 65535};
 constexpr uint64_t SHARED_PER_BLOCK_BYTES = 49152; // not opted in
 constexpr uint64_t CONSTANT_BYTES = 65536;
+constexpr size_t UUID_BYTES = 16;
 constexpr uint64_t PITCH_ALIGN_BYTES = 512;
 constexpr int GREATEST_PRIORITY = -5; // stream priorities go from 0, the least, to this
 
@@ -48,7 +49,11 @@ const Model &model();
 void model_check_settings();             // reads them, and no more
 int device_count();                      // that the program sees
 int device_physical_index(int device);   // the device's number without CUDA_VISIBLE_DEVICES
+int physical_count();                    // without CUDA_VISIBLE_DEVICES
 std::string device_pci_text(int device); // "0000:07:00.0"
+std::string physical_pci_text(int physical);
+// A device's uuid is its number and the model's name; 16 bytes.
+void physical_uuid(int physical, char *bytes);
 
 // "256M" and the like; false: not such a text.
 bool parse_bytes(const std::string &text, uint64_t *bytes);

@@ -294,9 +294,7 @@ bool model_attribute(cudaDeviceAttr attribute, int device, int *value) {
 void model_properties(int device, cudaDeviceProp *properties) {
     *properties = {};
     strncpy(properties->name, model().name, sizeof properties->name - 1);
-    // A device's uuid is its number and the model's name.
-    properties->uuid.bytes[0] = static_cast<char>(device_physical_index(device) + 1);
-    strncpy(properties->uuid.bytes + 1, model().key, sizeof properties->uuid.bytes - 1);
+    physical_uuid(device_physical_index(device), properties->uuid.bytes);
     properties->totalGlobalMem = model().memory_bytes;
     int value = 0;
 #define P(field, attribute)                                                      \

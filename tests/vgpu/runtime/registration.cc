@@ -87,14 +87,3 @@ VGPU_EXPORT cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size
 VGPU_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host_function) {
     return api_without_device([&] { *kernel = kernel_find(host_function)->handle; });
 }
-
-VGPU_EXPORT cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments,
-                                           size_t shared_bytes, cudaStream_t stream) {
-    return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, stream);
-}
-
-VGPU_EXPORT cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments,
-                                                size_t shared_bytes, cudaStream_t stream) {
-    return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes,
-                            stream == nullptr ? cudaStreamPerThread : stream);
-}

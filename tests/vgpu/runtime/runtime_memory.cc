@@ -197,6 +197,7 @@ bool copy_is_in_memory(const Copy &copy) {
 //   device to device       asynchronous, even by cudaMemcpy()
 //   pinned, managed        as the function's name says
 void copy_submit(cudaStream_t handle, Copy copy, cudaMemcpyKind kind, bool is_async) {
+    copy.is_async = is_async;
     copy_check(copy, kind);
     StreamPtr stream = stream_find(handle);
     if (!is_async) forbid_on_capturing(*stream);
@@ -241,6 +242,7 @@ bool fill_is_in_memory(const Fill &fill) {
 
 // Asynchronous even by cudaMemset(), unless it is pinned memory.
 void fill_submit(cudaStream_t handle, Fill fill, bool is_async) {
+    fill.is_async = is_async;
     fill_check(fill);
     StreamPtr stream = stream_find(handle);
     if (!is_async) forbid_on_capturing(*stream);

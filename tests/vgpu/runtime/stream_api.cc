@@ -3,6 +3,7 @@
 #include "tests/vgpu/runtime/device.h"
 #include "tests/vgpu/runtime/errors.h"
 #include "tests/vgpu/runtime/events.h"
+#include "tests/vgpu/runtime/resources.h"
 #include "tests/vgpu/runtime/streams.h"
 #include "tests/vgpu/runtime/work.h"
 
@@ -23,12 +24,14 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
         require(stream != nullptr && (flags & ~static_cast<unsigned>(cudaStreamNonBlocking)) == 0);
         StreamPtr made = stream_create(current_device().index, flags, std::clamp(priority, GREATEST_PRIORITY, 0));
         made->handle = stream_handles().add(made);
+        tell_stream(Resource::stream_created, *made);
         *stream = made->handle;
     });
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     return api([&] {
+        tell_stream(Resource::stream_destroyed, *stream_handles().find(stream));
         StreamPtr removed = stream_handles().remove(stream);
         capture_forget(*removed);
         stream_release(removed);
@@ -110,6 +113,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
         operation->run = [stream, callback, data, device = found->device] {
             HostFunctionScope scope;
             callback(stream, device_at(device).fault, data);
+            if (TimedOperation *timed = TimedOperation::current()) timed->host_function_ended();
             return cudaSuccess;
         };
         stream_submit(*found, std::move(operation));

@@ -71,18 +71,22 @@ cudaError_t result_of(const Operation &operation) {
     return thrown != cudaSuccess ? thrown : result;
 }
 
-// Runs an operation without the mutex and keeps what it failed with.
-void run_operation(Operation &operation) {
+// Runs an operation without the mutex, keeps what it failed with and returns its times. It comes after all of `before`.
+Timing run_operation(const Operation &operation, const std::vector<Timing> &before) {
+    TimedOperation timed(operation, before);
     Device &device = device_at(operation.stream->device);
-    if (!operation.run || (device.fault != cudaSuccess && !operation.runs_after_fault)) return;
-    cudaError_t error = result_of(operation);
-    if (error != cudaSuccess) device.set_fault(error);
+    if (operation.run && (device.fault == cudaSuccess || operation.runs_after_fault)) {
+        cudaError_t error = result_of(operation);
+        if (error != cudaSuccess) device.set_fault(error);
+    }
+    return timed.end();
 }
 
 // The body of a stream's thread: ends when the stream is released and empty.
 void run_stream(const StreamPtr &stream) {
     Scheduler &all = scheduler();
     set_current_device(stream->device);
+    Timing last; // of the operation before
     std::unique_lock lock(all.mutex);
     for (uint64_t number = 0;; number++) {
         stream->work.wait(lock, [&] {
@@ -98,13 +102,17 @@ void run_stream(const StreamPtr &stream) {
         });
         int counted = operation->is_host_function ? 0 : 1;
         all.running += counted;
+        std::vector<Timing> before{last};
+        for (const OperationPtr &earlier : operation->waits)
+            before.push_back(earlier->timing);
         lock.unlock();
         if (all.schedule == Schedule::shuffle) std::this_thread::sleep_for(random_delay(stream->id, number));
-        run_operation(*operation);
+        last = run_operation(*operation, before);
         operation->run = nullptr; // what it holds is let go before anyone is told
         lock.lock();
         all.running -= counted;
         operation->waits.clear();
+        operation->timing = last;
         operation->is_done = true;
         operation->done_at = std::chrono::steady_clock::now();
         stream->queue.pop_front();
@@ -198,6 +206,7 @@ StreamPtr stream_find(cudaStream_t handle) {
 OperationPtr stream_submit(Stream &stream, OperationPtr operation) {
     Scheduler &all = scheduler();
     operation->stream = &stream;
+    operation->timing = timing_issue();
     std::lock_guard lock(all.mutex);
     for (const StreamPtr &other : all.streams) {
         if (comes_after(stream, *other) && !other->last->is_done) operation->waits.push_back(other->last);

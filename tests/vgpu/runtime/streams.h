@@ -17,6 +17,7 @@
 
 #include "tests/vgpu/runtime/cuda_api.h"
 #include "tests/vgpu/runtime/handles.h"
+#include "tests/vgpu/runtime/timeline.h"
 
 namespace vgpu {
 
@@ -33,6 +34,7 @@ struct Operation {
     bool runs_after_fault = false;
     bool is_wanted = false, is_done = false;
     std::chrono::steady_clock::time_point done_at;
+    Timing timing;
 };
 using OperationPtr = std::shared_ptr<Operation>;
 

@@ -13,9 +13,28 @@ namespace {
 
 cudaError_t run(const Empty &) { return cudaSuccess; }
 
-cudaError_t run(const Launch &launch) { return launch_run(launch); }
+// What a device does, in its place in the operation that the thread runs.
+template <typename T, typename Run, typename Duration>
+cudaError_t run_timed(const T &what, const Run &run, const Duration &duration_ns) {
+    TimedOperation *timed = TimedOperation::current();
+    if (timed == nullptr) return run();
+    DeviceWork work = device_work(what);
+    timed->begin(work);
+    cudaError_t error = run();
+    timed->finish(work, duration_ns(work));
+    return error;
+}
 
-cudaError_t run(const Copy &copy) {
+cudaError_t run(const Launch &launch) {
+    uint64_t instructions = 0;
+    return run_timed(
+        launch, [&] { return launch_run(launch, &instructions); },
+        [&](const DeviceWork &) { return kernel_duration_ns(launch.config.grid.count(), instructions); });
+}
+
+uint64_t duration_of_bytes_ns(const DeviceWork &work) { return copy_duration_ns(work.bytes); }
+
+cudaError_t make_copy(const Copy &copy) {
     if (!copy_is_in_memory(copy)) return cudaErrorIllegalAddress;
     if (copy.staged != nullptr) {
         memory_copy(copy.to, reinterpret_cast<uint64_t>(copy.staged->data()), copy.width);
@@ -30,7 +49,12 @@ cudaError_t run(const Copy &copy) {
     return cudaSuccess;
 }
 
-cudaError_t run(const Fill &fill) {
+cudaError_t run(const Copy &copy) {
+    return run_timed(
+        copy, [&] { return make_copy(copy); }, duration_of_bytes_ns);
+}
+
+cudaError_t make_fill(const Fill &fill) {
     if (!fill_is_in_memory(fill)) return cudaErrorIllegalAddress;
     // A row of elements, where one byte alone does not say it.
     std::vector<uint8_t> row(fill.element_bytes > 1 ? fill.width * fill.element_bytes : 0);
@@ -49,9 +73,17 @@ cudaError_t run(const Fill &fill) {
     return cudaSuccess;
 }
 
+cudaError_t run(const Fill &fill) {
+    return run_timed(
+        fill, [&] { return make_fill(fill); }, duration_of_bytes_ns);
+}
+
 cudaError_t run(const HostCall &call) {
-    HostFunctionScope scope;
-    call.function(call.data);
+    {
+        HostFunctionScope scope;
+        call.function(call.data);
+    }
+    if (TimedOperation *timed = TimedOperation::current()) timed->host_function_ended();
     return cudaSuccess;
 }
 

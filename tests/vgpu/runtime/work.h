@@ -22,7 +22,7 @@ struct Copy {
     size_t width = 0, height = 1, depth = 1;
     size_t to_pitch = 0, from_pitch = 0; // from row to row
     size_t to_slice = 0, from_slice = 0; // from slice to slice
-    bool to_pageable = false, from_pageable = false;
+    bool to_pageable = false, from_pageable = false, is_async = false;
     std::shared_ptr<std::vector<uint8_t>> staged; // not null: the bytes, taken at the call
     cudaMemcpy3DParms parameters{};               // as the graph's functions give them back
 };
@@ -32,6 +32,7 @@ struct Fill {
     uint64_t to = 0;
     size_t pitch = 0, width = 0, height = 1, depth = 1, slice = 0;
     uint32_t value = 0, element_bytes = 1;
+    bool is_async = false;
 };
 
 struct HostCall {
@@ -49,6 +50,11 @@ struct ChildGraph {
 };
 
 using Work = std::variant<Empty, Launch, Copy, Fill, HostCall, Free, ChildGraph>;
+
+// As observers are told of it.
+DeviceWork device_work(const Launch &launch);
+DeviceWork device_work(const Copy &copy);
+DeviceWork device_work(const Fill &fill);
 
 // Does it now, in the calling thread.
 cudaError_t work_run(const Work &work);

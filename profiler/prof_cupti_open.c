@@ -1,0 +1,112 @@
+// Finds CUPTI: by its name, then beside the CUDA runtime that the process uses, as toolkits lay it out.
+#define _GNU_SOURCE // dladdr
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host/file.h"
+#include "profiler/prof_cupti_state.h"
+
+// Versions of CUDA whose CUPTI has the records that are read here, the newest first.
+static const int majors[] = {13, 12};
+enum { MAJORS = sizeof majors / sizeof majors[0] };
+
+// The CUDA runtime that is loaded already; NULL: none.
+static void *loaded_runtime(void) {
+    for (int i = 0; i < MAJORS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "libcudart.so.%d", majors[i]);
+        void *library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+        if (library != NULL) return library;
+    }
+    return NULL;
+}
+
+// The folder of the file that a symbol is in, links followed; false: none.
+static bool folder_of(const void *symbol, char folder[HOST_PATH_MAX]) {
+    Dl_info info;
+    char path[HOST_PATH_MAX];
+    if (symbol == NULL || dladdr(symbol, &info) == 0 || info.dli_fname == NULL) return false;
+    char *real = realpath(info.dli_fname, NULL);
+    bool fits = real != NULL && (size_t)snprintf(path, sizeof path, "%s", real) < sizeof path;
+    free(real);
+    char *slash = fits ? strrchr(path, '/') : NULL;
+    if (slash == NULL) return false;
+    *slash = '\0';
+    snprintf(folder, HOST_PATH_MAX, "%s", path);
+    return true;
+}
+
+static void *open_beside(const char *runtime, const char *name) {
+    static const char *const places[] = {"", "/../extras/CUPTI/lib64", "/../../../extras/CUPTI/lib64"};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        char path[HOST_PATH_MAX];
+        if ((size_t)snprintf(path, sizeof path, "%s%s/%s", runtime, places[i], name) >= sizeof path) continue;
+        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        if (library != NULL) return library;
+    }
+    return NULL;
+}
+
+// Never closed again: CUPTI's own threads may be in its code.
+static void *open_library(char error[256]) {
+    void *runtime = loaded_runtime(), *library = NULL;
+    char folder[HOST_PATH_MAX];
+    bool has_folder = runtime != NULL && folder_of(dlsym(runtime, "cudaRuntimeGetVersion"), folder);
+    for (int i = 0; i < MAJORS && library == NULL; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "libcupti.so.%d", majors[i]);
+        library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+        if (library == NULL && i == 0) snprintf(error, 256, "%s", dlerror());
+        if (library == NULL && has_folder) library = open_beside(folder, name);
+    }
+    if (runtime != NULL) dlclose(runtime);
+    return library;
+}
+
+Status prof_cupti_find(ProfCuptiCalls *calls) {
+    char error[256] = "";
+    void *library = open_library(error);
+    if (library == NULL) return host_fail(STATUS_DEVICE, "CUPTI cannot be opened: %s", error);
+#define LOAD(function)                                                                          \
+    do {                                                                                        \
+        void *found = dlsym(library, #function);                                                \
+        if (found == NULL) return host_fail(STATUS_DEVICE, "this CUPTI has no " #function);     \
+        memcpy(&calls->function, &found, sizeof found); /* no cast from void * to a function */ \
+    } while (0);
+    PROF_CUPTI_LIST(LOAD)
+#undef LOAD
+    void *newer = dlsym(library, "cuptiSubscribe_v2");
+    memcpy(&calls->cuptiSubscribe_v2, &newer, sizeof newer);
+    return STATUS_OK;
+}
+
+// ---- devices -------------------------------------------------------------------------------------------------------
+
+// From cuda_runtime_api.h: enum cudaDeviceAttr.
+enum { THREADS_PER_PROCESSOR = 39, PROCESSORS = 16 };
+
+void prof_cupti_devices(ProfCupti *c, char bus_id[32]) {
+    typedef int GetInt(int *);
+    typedef int GetAttribute(int *, int, int);
+    typedef int GetBusId(char *, int, int);
+    GetInt *count_devices = NULL;
+    GetAttribute *attribute = NULL;
+    GetBusId *get_bus_id = NULL;
+    void *runtime = loaded_runtime();
+    bus_id[0] = '\0';
+    memset(c->intervals.capacity_of, 0, sizeof c->intervals.capacity_of);
+    if (runtime == NULL) return; // linked into the program: how many threads a device holds is not known
+    *(void **)&count_devices = dlsym(runtime, "cudaGetDeviceCount");
+    *(void **)&attribute = dlsym(runtime, "cudaDeviceGetAttribute");
+    *(void **)&get_bus_id = dlsym(runtime, "cudaDeviceGetPCIBusId");
+    int count = 0, processors = 0, threads = 0;
+    if (count_devices != NULL && attribute != NULL && count_devices(&count) != 0) count = 0;
+    for (int i = 0; i < count && i < PROF_DEVICES_MAX; i++) {
+        if (attribute(&processors, PROCESSORS, i) != 0 || attribute(&threads, THREADS_PER_PROCESSOR, i) != 0) continue;
+        c->intervals.capacity_of[i] = (uint64_t)processors * (uint64_t)threads;
+    }
+    if (get_bus_id == NULL || get_bus_id(bus_id, 32, (int)c->device) != 0) bus_id[0] = '\0';
+    dlclose(runtime);
+}

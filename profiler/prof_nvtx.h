@@ -1,0 +1,21 @@
+// Scopes as NVTX ranges, for tools such as Nsight Systems: domain "shoal", a category for each of host/trace.h. A
+// pool's threads that help with a scope have a range of its name, too. What a fused loop consists of (split) has no
+// place there.
+//
+// Ownership: static. Errors: none; where the toolkit's headers were missing at build time, nothing is attached. Thread
+// safety: as host_trace_attach().
+#ifndef SHOAL_PROFILER_PROF_NVTX_H
+#define SHOAL_PROFILER_PROF_NVTX_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// To the hooks of host/trace.h, for as long as the process lives or until something else is attached.
+void prof_nvtx_attach(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,115 @@
+"""--profile of the trainers on a GPU: its time is in the report, charged to scopes, and changes no bit of a run."""
+
+import os
+import shutil
+import sys
+import unittest
+from pathlib import Path
+
+import cli_profile_test  # it sets the path of what follows
+from cli_profile_test import ES, PPO, ProfileTest
+from cli_harness import options
+from trace_reader import Trace
+
+CUDA = {"device": "cuda", "threads": None, "bind": None}
+
+
+class GpuProfile(ProfileTest):
+    check_sums = cli_profile_test.Report.check_sums
+
+    def setUp(self):
+        super().setUp()
+        done = self.run_tool("esrun", "cartpole", "--device=cuda", "--dry-run")
+        if done.code == 0:
+            return
+        if os.environ.get("SHOAL_TEST_CUDA") == "required":
+            self.fail(str(done))
+        self.skipTest(done.err)
+
+    def test_what_was_recorded(self):
+        for tool, launching in [("esrun", "/es generation/es evaluate"), ("pporun", "/ppo rollout")]:
+            with self.subTest(tool=tool):
+                plain = self.train(tool, **CUDA)
+                profiled = self.train(tool, "--profile", **CUDA)
+                self.assertEqual(plain["params_hash"], profiled["params_hash"])
+                run = self.report_json(profiled["run"])[0]
+                total, device = run["total"], run["total"]["device"]
+                self.check_sums(total)
+                self.assertIsNone(run["no_gpu_time_because"])
+                self.assertEqual((0, 0), (device["unknown_launches"], device["dropped"]))
+                self.assertGreater(device["kernels_ns"], 0)
+                self.assertGreater(device["copies_ns"], 0)
+                self.assertTrue(0 < device["kernels_busy_ns"] <= device["busy_ns"] <= device["sum_ns"])
+                self.assertTrue(0 < device["fill_ns"] <= device["fill_of_ns"])
+                self.assertGreater(total["layer_ns"]["api"], 0)
+                self.assertEqual(device["sum_ns"], sum(s["device_ns"] for s in run["scopes"]))
+                for scope in run["scopes"]:  # calls have no device's time of their own
+                    if scope["path"].rsplit("/", 1)[1].startswith("cuda"):
+                        self.assertEqual(0, scope["device_ns"], scope)
+                charged = {s["path"]: s for s in run["scopes"] if s["device_ns"] > 0}
+                self.assertTrue(any(path.endswith(launching) for path in charged), charged)
+                self.assertGreater(total["category_device_ns"]["simulation"], 0)
+                self.assertGreater(total["category_device_ns"]["learning"], 0)
+                self.assertEqual(0, total["category_device_ns"]["none"])
+                text = self.report(profiled["run"])
+                self.assertIn("GPU time", text)
+                self.assertIn("kernels fill", text)
+                self.assertNotIn("warning", text)
+
+    def test_graphs_nodes_have_the_scopes_that_they_were_captured_in(self):
+        run = self.report_json(self.train("pporun", "--profile", **CUDA)["run"])[0]
+        charged = {s["path"].split("ppo learn/")[1]: s["intervals"] for s in run["scopes"]
+                   if s["device_ns"] > 0 and "ppo learn/" in s["path"]}  # fmt: skip
+        # A gradient is two kernels, a step three; 2 minibatches x 3 epochs x 8 updates of each.
+        self.assertEqual({"ppo gradient": 2 * 48, "ppo step": 3 * 48}, charged)
+
+    def test_window(self):
+        for tool in ["esrun", "pporun"]:
+            folder = self.train(tool, "--profile-window", "3:4", **CUDA)["run"]
+            run = self.report_json(folder)[0]
+            self.assertGreater(run["total"]["device"]["kernels_ns"], 0)
+            self.assertEqual(0, run["total"]["device"]["unknown_launches"])
+
+    def test_another_reader_finds_the_intervals(self):
+        folder = self.train("esrun", "--profile", **CUDA)["run"]
+        trace = Trace((Path(folder) / "profile" / "rank-0.trace").read_bytes())
+        device = self.report_json(folder)[0]["total"]["device"]
+        found = [e[2] for s, events in trace.events.items() if trace.streams[s]["device"] for e in events if e[1] == "INTERVAL"]
+        self.assertEqual((device["intervals"], device["sum_ns"]), (len(found), sum(i["duration"] for i in found)))
+        self.assertEqual(device["monitor_samples"], len(trace.notes["BUSY"]))
+        self.assertEqual(device["monitor_percent_sum"], sum(trace.notes["BUSY"]))
+        self.assertEqual(device["memory_peak_bytes"], max(trace.notes["MEMORY"], default=0))
+        self.assertEqual("", trace.process["no_device"])
+
+    def test_cpu_runs_say_nothing_of_it(self):
+        run = self.report_json(self.train("esrun", "--profile")["run"])[0]
+        self.assertIn("computed on the CPU", run["no_gpu_time_because"])
+
+    def test_cupti_that_cannot_be_opened_ends_no_run(self):
+        """The virtual GPU's runtime alone, beside files that are no libraries."""
+        libraries = Path(os.environ.get("LD_LIBRARY_PATH", "").split(":")[0])
+        if not (libraries / "libcupti.so.13").exists():
+            self.skipTest("a real GPU's CUPTI may be anywhere")
+        alone = self.folder / "libraries"
+        alone.mkdir()
+        shutil.copy(libraries / "libcudart.so.13", alone)
+        for version in [12, 13]:
+            (alone / f"libcupti.so.{version}").write_text("")
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(alone)}
+        for tool, fixed in [("esrun", ES), ("pporun", PPO)]:
+            with self.subTest(tool=tool):
+                plain = self.train(tool, **CUDA)
+                out = self.path()
+                args = [*options("cartpole", ["--no-stop-at-target"], fixed, CUDA), "--profile", "--json", "--quiet", "--out", out]
+                done = self.run_tool(tool, *args, env=environment)
+                self.assertEqual(0, done.code, done)
+                self.assertEqual(plain["params_hash"], done.json["params_hash"])
+                self.assertIn(f"{tool}: warning: the profile has no GPU times: CUPTI cannot be opened: ", done.err)
+                self.assertIn("libcupti.so.13", done.err)
+                self.assertIn("No GPU time: CUPTI cannot be opened: ", self.report(out))
+                self.assertIn("CUPTI cannot be opened", self.report_json(out)[0]["no_gpu_time_because"])
+
+
+if __name__ == "__main__":
+    print("a GPU's profile", file=sys.stderr)
+    unittest.main(verbosity=2)

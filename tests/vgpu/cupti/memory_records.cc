@@ -1,0 +1,198 @@
+#include "tests/vgpu/cupti/memory_records.h"
+
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include <generated_cuda_runtime_api_meta.h>
+
+#include "tests/vgpu/cupti/buffers.h"
+#include "tests/vgpu/cupti/identifiers.h"
+#include "tests/vgpu/cupti/kinds.h"
+
+namespace vgpu {
+namespace {
+
+// What a call did with memory.
+struct MemoryChange {
+    bool is_release = false, is_async = false, is_per_thread = false;
+    CUpti_ActivityMemoryKind kind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+    uint64_t address = 0, bytes = 0;
+    cudaStream_t stream = nullptr;
+};
+
+template <typename Parameters> const Parameters &parameters_of(const ApiCall &call) {
+    return *static_cast<const Parameters *>(call.parameters);
+}
+
+uint64_t number(const void *pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+// Once the call has ended well: the pointer that it set is read.
+MemoryChange allocation(CUpti_ActivityMemoryKind kind, void *const *pointer, size_t bytes) {
+    MemoryChange change;
+    change.kind = kind;
+    change.address = number(*pointer), change.bytes = bytes;
+    return change;
+}
+
+MemoryChange release(const void *pointer) {
+    MemoryChange change;
+    change.is_release = true;
+    change.address = number(pointer);
+    return change;
+}
+
+MemoryChange in_stream(MemoryChange change, cudaStream_t stream, bool is_per_thread) {
+    change.is_async = true;
+    change.stream = stream, change.is_per_thread = is_per_thread;
+    return change;
+}
+
+std::optional<MemoryChange> change_of(const ApiCall &call) {
+    switch (call.cbid) {
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020: {
+        const auto &values = parameters_of<cudaMalloc_v3020_params>(call);
+        return allocation(CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, values.devPtr, values.size);
+    }
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMallocManaged_v6000: {
+        const auto &values = parameters_of<cudaMallocManaged_v6000_params>(call);
+        return allocation(CUPTI_ACTIVITY_MEMORY_KIND_MANAGED, values.devPtr, values.size);
+    }
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMallocHost_v3020: {
+        const auto &values = parameters_of<cudaMallocHost_v3020_params>(call);
+        return allocation(CUPTI_ACTIVITY_MEMORY_KIND_PINNED, values.ptr, values.size);
+    }
+    case CUPTI_RUNTIME_TRACE_CBID_cudaHostAlloc_v3020: {
+        const auto &values = parameters_of<cudaHostAlloc_v3020_params>(call);
+        return allocation(CUPTI_ACTIVITY_MEMORY_KIND_PINNED, values.pHost, values.size);
+    }
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMallocAsync_v11020: {
+        const auto &values = parameters_of<cudaMallocAsync_v11020_params>(call);
+        return in_stream(allocation(CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, values.devPtr, values.size), values.hStream,
+                         false);
+    }
+    case CUPTI_RUNTIME_TRACE_CBID_cudaFree_v3020:
+        return release(parameters_of<cudaFree_v3020_params>(call).devPtr);
+    case CUPTI_RUNTIME_TRACE_CBID_cudaFreeHost_v3020:
+        return release(parameters_of<cudaFreeHost_v3020_params>(call).ptr);
+    case CUPTI_RUNTIME_TRACE_CBID_cudaFreeAsync_v11020: {
+        const auto &values = parameters_of<cudaFreeAsync_v11020_params>(call);
+        return in_stream(release(values.devPtr), values.hStream, false);
+    }
+    default:
+        return std::nullopt;
+    }
+}
+
+// Memory that was allocated while it was recorded: a release says how much, and of what kind.
+struct Live {
+    std::mutex mutex;
+    std::map<uint64_t, MemoryChange> by_address;
+};
+
+Live &live() {
+    static auto *const only = new Live;
+    return *only;
+}
+
+void keep(MemoryChange &change) {
+    std::lock_guard lock(live().mutex);
+    auto &all = live().by_address;
+    if (!change.is_release) {
+        all[change.address] = change;
+        return;
+    }
+    auto found = all.find(change.address);
+    if (found == all.end()) return;
+    change.kind = found->second.kind, change.bytes = found->second.bytes;
+    all.erase(found);
+}
+
+bool is_allocation_call(uint32_t cbid) {
+    switch (cbid) {
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMallocManaged_v6000:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMallocHost_v3020:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaHostAlloc_v3020:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMallocAsync_v11020:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaFree_v3020:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaFreeHost_v3020:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaFreeAsync_v11020:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void put_memory(const ApiCall &call, const MemoryChange &change, uint64_t time) {
+    uint64_t stream = 0;
+    int device = vgpu_current_device();
+    if (change.is_async) vgpu_stream(change.stream, change.is_per_thread, &stream, &device);
+    CUpti_ActivityMemory4 record{};
+    record.kind = CUPTI_ACTIVITY_KIND_MEMORY2;
+    record.memoryOperationType = change.is_release ? CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE
+                                                   : CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION;
+    record.memoryKind = change.kind;
+    record.correlationId = call.correlation;
+    record.address = change.address, record.bytes = change.bytes;
+    record.timestamp = time;
+    record.processId = process_id();
+    record.deviceId = static_cast<uint32_t>(device), record.contextId = context_id(device);
+    record.streamId = change.is_async ? static_cast<uint32_t>(stream) : CUPTI_INVALID_STREAM_ID;
+    record.isAsync = change.is_async ? 1 : 0;
+    put(record);
+}
+
+std::optional<CUpti_ActivityMemoryPool3> pool_change(const ApiCall &call) {
+    CUpti_ActivityMemoryPool3 record{};
+    switch (call.cbid) {
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolCreate_v11020:
+        record.memoryPoolOperationType = CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED;
+        record.address = number(*parameters_of<cudaMemPoolCreate_v11020_params>(call).memPool);
+        record.deviceId =
+            static_cast<uint32_t>(parameters_of<cudaMemPoolCreate_v11020_params>(call).poolProps->location.id);
+        return record;
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolDestroy_v11020:
+        record.memoryPoolOperationType = CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_DESTROYED;
+        record.address = number(parameters_of<cudaMemPoolDestroy_v11020_params>(call).memPool);
+        return record;
+    case CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolTrimTo_v11020:
+        record.memoryPoolOperationType = CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_TRIMMED;
+        record.address = number(parameters_of<cudaMemPoolTrimTo_v11020_params>(call).memPool);
+        record.minBytesToKeep = parameters_of<cudaMemPoolTrimTo_v11020_params>(call).minBytesToKeep;
+        return record;
+    default:
+        return std::nullopt;
+    }
+}
+
+bool is_pool_call(uint32_t cbid) {
+    return cbid == CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolCreate_v11020 ||
+           cbid == CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolDestroy_v11020 ||
+           cbid == CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolTrimTo_v11020;
+}
+
+} // namespace
+
+bool call_has_memory_records(const ApiCall &call) {
+    return (kind_is_on(CUPTI_ACTIVITY_KIND_MEMORY2) && is_allocation_call(call.cbid)) ||
+           (kind_is_on(CUPTI_ACTIVITY_KIND_MEMORY_POOL) && is_pool_call(call.cbid));
+}
+
+void record_memory(const ApiCall &call, uint64_t end) {
+    if (call.result != cudaSuccess || !call_has_memory_records(call)) return;
+    if (auto change = change_of(call)) {
+        if (change->address == 0) return; // nothing was asked for, or given back
+        keep(*change);
+        put_memory(call, *change, end);
+    } else if (auto pool = pool_change(call)) {
+        pool->kind = CUPTI_ACTIVITY_KIND_MEMORY_POOL;
+        pool->memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
+        pool->correlationId = call.correlation;
+        pool->processId = process_id();
+        pool->timestamp = end;
+        put(*pool);
+    }
+}
+
+} // namespace vgpu
