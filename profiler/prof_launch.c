@@ -20,22 +20,26 @@ static Status trace_path(const char *run, int64_t rank, char path[HOST_PATH_MAX]
     return host_fail(STATUS_IO, "%s is full of traces", folder);
 }
 
-Status prof_launch_start(void *context, const char *run, const char *tool, const char *device_kind,
-                         const char *device) {
+Status prof_launch_start(void *context, const HostTraceRun *run) {
     ProfLaunch *launch = context;
     char path[HOST_PATH_MAX];
     ProfRecordOptions options = {.path = path, .process = {.rank = 0, .workers = 1}};
-    snprintf(options.process.tool, sizeof options.process.tool, "%s", tool);
-    snprintf(options.process.device_kind, sizeof options.process.device_kind, "%s", device_kind);
-    snprintf(options.process.device, sizeof options.process.device, "%s", device);
-    snprintf(launch->run, sizeof launch->run, "%s", run);
-    TRY(trace_path(run, options.process.rank, path));
+    ProfProcess *process = &options.process;
+    snprintf(process->tool, sizeof process->tool, "%s", run->tool);
+    snprintf(process->device_kind, sizeof process->device_kind, "%s", run->device_kind);
+    snprintf(process->device, sizeof process->device, "%s", run->device);
+    process->devices = run->devices;
+    process->threads = run->threads;
+    process->envs = run->envs;
+    snprintf(launch->run, sizeof launch->run, "%s", run->folder);
+    TRY(trace_path(run->folder, options.process.rank, path));
     return prof_recorder_start(&options, &launch->recorder);
 }
 
-Status prof_launch_stop(void *context, char *text, size_t size) {
+Status prof_launch_stop(void *context, int64_t env_steps, char *text, size_t size) {
     ProfLaunch *launch = context;
     int64_t dropped = 0;
+    prof_recorder_steps(launch->recorder, env_steps);
     TRY(prof_recorder_stop(launch->recorder, &dropped));
     snprintf(text, size, "profile recorded; profreport %s shows it", launch->run);
     if (dropped == 0) return STATUS_OK;

@@ -21,9 +21,8 @@ typedef struct ProfLaunch {
 } ProfLaunch;
 
 // The trace is RUN/profile/rank-0.trace, or rank-0.2.trace and so on where a call before this one left traces.
-Status prof_launch_start(void *launch, const char *run, const char *tool, const char *device_kind,
-                         const char *device) HOST_MUST_CHECK;
-Status prof_launch_stop(void *launch, char *text, size_t size) HOST_MUST_CHECK;
+Status prof_launch_start(void *launch, const HostTraceRun *run) HOST_MUST_CHECK;
+Status prof_launch_stop(void *launch, int64_t env_steps, char *text, size_t size) HOST_MUST_CHECK;
 void prof_launch_free(ProfLaunch *launch);
 
 #ifdef __cplusplus
