@@ -255,9 +255,11 @@ Status prof_timeline_make(const ProfRun *run, int64_t spans_max, ProfTimeline *t
     t->lanes = calloc(PROF_TIMELINE_LANES, sizeof *t->lanes);
     t->names = malloc(PROF_TIMELINE_NAMES * sizeof *t->names);
     t->ties = malloc(PROF_TIMELINE_LAUNCHES * sizeof *t->ties);
-    Status status = t->lanes != NULL && t->names != NULL && t->ties != NULL
-                        ? STATUS_OK
-                        : host_fail(STATUS_MEMORY, "no memory for a timeline");
+    if (t->lanes == NULL || t->names == NULL || t->ties == NULL) {
+        prof_timeline_free(t);
+        return host_fail(STATUS_MEMORY, "no memory for a timeline");
+    }
+    Status status = STATUS_OK;
     for (int32_t i = 0; status == STATUS_OK && i < run->trace_count; i++)
         status = read_trace(run, i, t);
     if (status != STATUS_OK) prof_timeline_free(t);

@@ -179,26 +179,34 @@ class Timeline {
     this.drawAxis();
   }
 
+  // In whole pixels; intervals that begin within the same one are drawn as one, like merged ones.
   drawRow(row, y) {
-    const {g, palette, view, data} = this, pale = new Set(["idle", "none"]);
-    let drawnTo = -1;
-    for (let i = firstAfter(row, view.begin); i < row.begin.length && row.begin[i] < view.end; i++) {
-      const left = Math.max(0, this.x(row.begin[i])), right = Math.min(this.width, this.x(row.end[i]));
-      if (right <= drawnTo) continue; // within a pixel that is drawn
-      const from = Math.max(left, drawnTo), width = Math.max(1, right - from);
-      drawnTo = Math.max(right, from + 1);
-      const [name, category] = data.names[row.name[i]], of = category === "none" ? name : category;
-      const length = row.end[i] - row.begin[i];
-      g.globalAlpha = row.count && row.count[i] > 1 && length > 0 ? 0.3 + 0.7 * Math.min(1, row.busy[i] / length) : 1;
-      g.fillStyle = palette.get(of) ?? palette.get("none");
-      g.fillRect(from, y, width > 4 ? width - 1 : width, ROW - 1);
-      g.globalAlpha = 1;
-      if (width > 34) {
-        g.fillStyle = palette.get(pale.has(of) ? "--on-pale" : "--on-colour");
-        const letters = Math.floor((width - 8) / 6);
-        g.fillText(name.length > letters ? `${name.slice(0, letters - 1)}…` : name, from + 4, y + ROW / 2, width - 6);
-      }
+    const {view, data} = this, pixel = (view.end - view.begin) / this.width;
+    for (let i = firstAfter(row, view.begin); i < row.begin.length && row.begin[i] < view.end;) {
+      const begin = row.begin[i], left = Math.max(0, Math.round(this.x(begin))), until = this.time(left + 0.5);
+      let end = begin, busy = 0, longest = i;
+      do {
+        end = row.end[i];
+        busy += row.busy ? row.busy[i] : end - row.begin[i];
+        if (end - row.begin[i] > row.end[longest] - row.begin[longest]) longest = i;
+        i++;
+      } while (i < row.begin.length && row.begin[i] < until);
+      const right = Math.max(left + 1, Math.min(this.width, Math.round(this.x(end))));
+      const fill = Math.min(1, busy / Math.max(pixel, end - begin));
+      this.drawInterval(data.names[row.name[longest]], left, right - left, y, fill);
     }
+  }
+
+  drawInterval([name, category], left, width, y, fill) {
+    const {g, palette} = this, of = category === "none" ? name : category;
+    g.globalAlpha = 0.3 + 0.7 * fill;
+    g.fillStyle = palette.get(of) ?? palette.get("none");
+    g.fillRect(left, y, width > 4 ? width - 1 : width, ROW - 1);
+    g.globalAlpha = 1;
+    if (width < 34) return;
+    g.fillStyle = palette.get(PALE.has(of) ? "--on-pale" : "--on-colour");
+    const letters = Math.floor((width - 8) / 6);
+    g.fillText(name.length > letters ? `${name.slice(0, letters - 1)}…` : name, left + 4, y + ROW / 2, width - 6);
   }
 
   // Launches and the first interval that each made; all where there are few, else the selected interval's.
@@ -425,16 +433,14 @@ class Timeline {
 
 // What was left out or merged, in words.
 function timelineNotes(data) {
-  const notes = [data.merged_below_ns > 0
-      ? `${whole(data.intervals)} intervals in ${whole(data.drawn)}: those shorter than ${
-          duration(
-            data
-              .merged_below_ns)} are merged with their neighbours where together they are no longer than that; a merged one is paler the less of it is busy.`
-      : `All ${plural(data.intervals, "interval")}, as they were.`];
+  const least = duration(data.merged_below_ns);
+  const merged = `${whole(data.intervals)} intervals in ${whole(data.drawn)}: those shorter than ${least} are merged ` +
+    "with their neighbours where together they are no longer than that. A merged one has the colour of its longest part, " +
+    "and is paler the less of it is busy.";
+  const notes = [data.merged_below_ns > 0 ? merged : `All ${plural(data.intervals, "interval")}, as they were.`];
   if (data.hidden_lanes > 0) notes.push(`${whole(data.hidden_lanes)} further threads or queues found no room.`);
-  if (data.launches.length > 0)
-    notes.push(data.launches_one_of > 1 ? `One launch of ${whole(data.launches_one_of)} is tied to what it started.`
-                                        : "Launches are tied to what they started.");
+  const part = data.launches_one_of > 1 ? `One launch of ${whole(data.launches_one_of)} is` : "Launches are";
+  if (data.launches.length > 0) notes.push(`${part} tied to what was started.`);
   return notes.join(" ");
 }
 
