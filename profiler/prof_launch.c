@@ -5,35 +5,36 @@
 
 enum { TRACES_MAX = 10000 };
 
-// A path that is free; host_file_exists() and the writer's O_EXCL agree, since the run's folder is locked.
-static Status trace_path(const char *run, int64_t rank, char path[HOST_PATH_MAX]) {
-    char folder[HOST_PATH_MAX], name[64];
+static Status trace_path(const char *folder, int64_t rank, int number, char path[HOST_PATH_MAX]) {
+    char name[64], suffix[16] = "";
+    if (number > 1) snprintf(suffix, sizeof suffix, ".%d", number);
+    snprintf(name, sizeof name, "rank-%lld%s.trace", (long long)rank, suffix);
+    return host_file_join(folder, name, path);
+}
+
+Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfProcess *process) {
+    char folder[HOST_PATH_MAX], path[HOST_PATH_MAX];
+    ProfRecordOptions options = {.path = path, .process = *process};
+    snprintf(launch->run, sizeof launch->run, "%s", run);
     TRY(host_file_join(run, "profile", folder));
     TRY(host_file_make_folder(folder));
-    for (int i = 1; i < TRACES_MAX; i++) {
-        char number[16] = "";
-        if (i > 1) snprintf(number, sizeof number, ".%d", i);
-        snprintf(name, sizeof name, "rank-%lld%s.trace", (long long)rank, number);
-        TRY(host_file_join(folder, name, path));
-        if (!host_file_exists(path)) return STATUS_OK;
+    for (int number = 1; number < TRACES_MAX; number++) {
+        TRY(trace_path(folder, process->rank, number, path));
+        if (host_file_exists(path)) continue;
+        Status status = prof_recorder_start(&options, &launch->recorder);
+        // Another process may have made it since: the recorder takes no file that is there.
+        if (status != STATUS_IO || !host_file_exists(path)) return status;
     }
     return host_fail(STATUS_IO, "%s is full of traces", folder);
 }
 
 Status prof_launch_start(void *context, const HostTraceRun *run) {
-    ProfLaunch *launch = context;
-    char path[HOST_PATH_MAX];
-    ProfRecordOptions options = {.path = path, .process = {.rank = 0, .workers = 1}};
-    ProfProcess *process = &options.process;
-    snprintf(process->tool, sizeof process->tool, "%s", run->tool);
-    snprintf(process->device_kind, sizeof process->device_kind, "%s", run->device_kind);
-    snprintf(process->device, sizeof process->device, "%s", run->device);
-    process->devices = run->devices;
-    process->threads = run->threads;
-    process->envs = run->envs;
-    snprintf(launch->run, sizeof launch->run, "%s", run->folder);
-    TRY(trace_path(run->folder, options.process.rank, path));
-    return prof_recorder_start(&options, &launch->recorder);
+    ProfProcess process = {
+        .rank = 0, .workers = 1, .devices = run->devices, .threads = run->threads, .envs = run->envs};
+    snprintf(process.tool, sizeof process.tool, "%s", run->tool);
+    snprintf(process.device_kind, sizeof process.device_kind, "%s", run->device_kind);
+    snprintf(process.device, sizeof process.device, "%s", run->device);
+    return prof_launch_record(context, run->folder, &process);
 }
 
 Status prof_launch_stop(void *context, int64_t env_steps, char *text, size_t size) {

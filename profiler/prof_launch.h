@@ -20,8 +20,11 @@ typedef struct ProfLaunch {
     char run[HOST_PATH_MAX];
 } ProfLaunch;
 
-// The trace is RUN/profile/rank-0.trace, or rank-0.2.trace and so on where a call before this one left traces.
+// The trace is RUN/profile/rank-0.trace, or rank-0.2.trace and so on where there are traces already.
 Status prof_launch_start(void *launch, const HostTraceRun *run) HOST_MUST_CHECK;
+// The same for any process: `process` as of ProfRecordOptions.
+Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfProcess *process) HOST_MUST_CHECK;
+// env_steps: done meanwhile; 0: unknown.
 Status prof_launch_stop(void *launch, int64_t env_steps, char *text, size_t size) HOST_MUST_CHECK;
 void prof_launch_free(ProfLaunch *launch);
 
