@@ -77,6 +77,7 @@ static void describe(const void *state, KernRunState *out) {
         .total = es->config.generations,
         .length_done = es->generation,
         .env_steps = es->env_steps,
+        .envs = es->config.pop,
         .train_s = es->train_s,
         .params = es->spec.policy.params,
     };

@@ -62,6 +62,14 @@ typedef struct HostTraceMark {
     uint32_t thread;
 } HostTraceMark;
 
+// The run whose process is recorded, as its trace says it.
+typedef struct HostTraceRun {
+    const char *folder, *tool;
+    const char *device_kind, *device; // "cpu" or "cuda"; for people
+    int64_t devices, threads;         // that the process computes on: devices, threads of its pool
+    int64_t envs;                     // in flight: environments, or members of a population; 0: unknown
+} HostTraceRun;
+
 typedef struct HostTraceHooks HostTraceHooks;
 struct HostTraceHooks {
     void (*begin)(const HostTraceHooks *hooks, HostTraceCategory category, const char *name);

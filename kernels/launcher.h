@@ -17,6 +17,7 @@
 #include "host/config.h"
 #include "host/hash.h"
 #include "host/plan.h"
+#include "host/trace.h"
 #include "kernels/frozen.h"
 #include "kernels/kern.h"
 
@@ -43,6 +44,7 @@ typedef struct KernRunState {
     int64_t length_done; // as the option counts that says how long a run is
     int64_t env_steps;   // of all steps done
     double train_s;      // spent in steps and tests, over all calls of a resumed run
+    int64_t envs;        // in flight: environments, or members of a population
     int32_t params;      // number of parameters
 } KernRunState;
 
@@ -64,11 +66,10 @@ typedef struct KernRunPlan {
 
 // What records a profile of a run, in its folder: kern_launch() says when.
 typedef struct KernProfiler {
-    // From now on. device_kind: "cpu" or "cuda"; device: for people. `text` receives a warning for people, or "".
-    Status (*start)(void *self, const char *folder, const char *tool, const char *device_kind, const char *device,
-                    char *text, size_t size);
-    // No longer. `text` receives a line for people.
-    Status (*stop)(void *self, char *text, size_t size);
+    // From now on. `text` receives a warning for people, or "".
+    Status (*start)(void *self, const HostTraceRun *run, char *text, size_t size);
+    // No longer. env_steps: done meanwhile, tests apart. `text` receives a line for people.
+    Status (*stop)(void *self, int64_t env_steps, char *text, size_t size);
     void *self; // lasts as long as the program's threads
 } KernProfiler;
 

@@ -7,8 +7,18 @@ Status launch_profile_begin(LaunchRun *run) {
     if (!o->profile || run->is_profiled || step < o->profile_first || step > o->profile_last) return STATUS_OK;
     const KernProfiler *profiler = &run->trainer->profiler;
     char text[1024];
-    TRY(profiler->start(profiler->self, run->dir.path, run->trainer->tool, run->device.pool != NULL ? "cpu" : "cuda",
-                        run->device.text, text, sizeof text));
+    const HostPool *pool = run->device.pool;
+    const HostTraceRun what = {
+        .folder = run->dir.path,
+        .tool = run->trainer->tool,
+        .device_kind = pool != NULL ? "cpu" : "cuda",
+        .device = run->device.text,
+        .devices = 1,
+        .threads = pool != NULL ? host_pool_threads(pool) : 1,
+        .envs = run->at.envs,
+    };
+    TRY(profiler->start(profiler->self, &what, text, sizeof text));
+    run->profiled_from = run->at.env_steps;
     run->is_profiled = true;
     if (text[0] != '\0') host_progress_note(&run->progress, "%s: warning: %s", run->trainer->tool, text);
     return STATUS_OK;
@@ -19,7 +29,7 @@ void launch_profile_end(LaunchRun *run) {
     run->is_profiled = false;
     const KernProfiler *profiler = &run->trainer->profiler;
     char text[HOST_PATH_MAX + 128];
-    if (profiler->stop(profiler->self, text, sizeof text) != STATUS_OK) {
+    if (profiler->stop(profiler->self, run->at.env_steps - run->profiled_from, text, sizeof text) != STATUS_OK) {
         host_progress_note(&run->progress, "%s: warning: the profile is not whole: %s", run->trainer->tool,
                            host_message());
     } else if (!run->options.quiet) {

@@ -36,11 +36,12 @@ typedef struct LaunchRun {
     int64_t saved; // steps done in the newest checkpoint; -1: none
     KernTest test; // the latest, if there was one
     bool has_test;
-    bool is_profiled; // now
-    bool has_stepped; // in this process
-    bool is_tested;   // the final test was made
-    bool is_stopped;  // by a signal
-    char outcome[32]; // "target held", "generations done", "stopped", "tested"
+    bool is_profiled;      // now
+    int64_t profiled_from; // env steps of the run when that began
+    bool has_stepped;      // in this process
+    bool is_tested;        // the final test was made
+    bool is_stopped;       // by a signal
+    char outcome[32];      // "target held", "generations done", "stopped", "tested"
 } LaunchRun;
 
 // Puts the layers together: simulator defaults < config file (or the resumed run's) < command line.

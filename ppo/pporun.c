@@ -84,6 +84,7 @@ static void describe(const void *state, KernRunState *out) {
         .total = ppo_config_updates(&ppo->config),
         .length_done = ppo->env_steps,
         .env_steps = ppo->env_steps,
+        .envs = ppo->config.envs,
         .train_s = ppo->train_s,
         .params = ppo->spec.policy.params,
     };

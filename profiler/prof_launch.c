@@ -59,13 +59,13 @@ Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfProcess
     return STATUS_OK;
 }
 
-Status prof_launch_start(void *context, const char *run, const char *tool, const char *device_kind, const char *device,
-                         char *text, size_t size) {
-    ProfProcess process = {.rank = 0, .workers = 1};
-    snprintf(process.tool, sizeof process.tool, "%s", tool);
-    snprintf(process.device_kind, sizeof process.device_kind, "%s", device_kind);
-    snprintf(process.device, sizeof process.device, "%s", device);
-    return prof_launch_record(context, run, &process, text, size);
+Status prof_launch_start(void *context, const HostTraceRun *run, char *text, size_t size) {
+    ProfProcess process = {
+        .rank = 0, .workers = 1, .devices = run->devices, .threads = run->threads, .envs = run->envs};
+    snprintf(process.tool, sizeof process.tool, "%s", run->tool);
+    snprintf(process.device_kind, sizeof process.device_kind, "%s", run->device_kind);
+    snprintf(process.device, sizeof process.device, "%s", run->device);
+    return prof_launch_record(context, run->folder, &process, text, size);
 }
 
 // The first failure counts; what a message says of the other is lost.
@@ -80,9 +80,10 @@ static Status stop_parts(ProfLaunch *launch, int64_t *dropped, int64_t *missing)
     return gpu != STATUS_OK ? host_fail(gpu, "%s", message) : STATUS_OK;
 }
 
-Status prof_launch_stop(void *context, char *text, size_t size) {
+Status prof_launch_stop(void *context, int64_t env_steps, char *text, size_t size) {
     ProfLaunch *launch = context;
     int64_t dropped = 0, missing = 0;
+    prof_recorder_steps(launch->recorder, env_steps);
     TRY(stop_parts(launch, &dropped, &missing));
     int length = snprintf(text, size, "profile recorded; profreport %s shows it", launch->run);
     if (dropped + missing == 0 || length < 0 || (size_t)length >= size) return STATUS_OK;

@@ -28,12 +28,12 @@ void prof_launch_open(void);
 
 // The trace is RUN/profile/rank-0.trace, or rank-0.2.trace and so on where there are traces already. `text` receives why
 // a GPU's work cannot be recorded, which ends no profile; "" where it is.
-Status prof_launch_start(void *launch, const char *run, const char *tool, const char *device_kind, const char *device,
-                         char *text, size_t size) HOST_MUST_CHECK;
+Status prof_launch_start(void *launch, const HostTraceRun *run, char *text, size_t size) HOST_MUST_CHECK;
 // The same for any process: `process` as of ProfRecordOptions.
 Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfProcess *process, char *text,
                           size_t size) HOST_MUST_CHECK;
-Status prof_launch_stop(void *launch, char *text, size_t size) HOST_MUST_CHECK;
+// env_steps: done meanwhile; 0: unknown.
+Status prof_launch_stop(void *launch, int64_t env_steps, char *text, size_t size) HOST_MUST_CHECK;
 void prof_launch_free(ProfLaunch *launch);
 
 #ifdef __cplusplus

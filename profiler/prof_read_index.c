@@ -58,6 +58,12 @@ static void take_member(const json_t *json, const char *key, char text[PROF_TEXT
     take_text(&bytes, text);
 }
 
+// A number of things: what it says, or 0 where that cannot be.
+static int64_t take_count(const json_t *json, const char *key) {
+    json_int_t value = json_integer_value(json_object_get(json, key));
+    return value >= 0 && value <= PROF_COUNT_MAX ? (int64_t)value : 0;
+}
+
 static bool take_process(ProfReader *r, const uint8_t *payload, size_t size_bytes) {
     json_t *json = json_loadb((const char *)payload, size_bytes, 0, NULL);
     const json_t *start = json_object_get(json, "start_ns");
@@ -74,6 +80,9 @@ static bool take_process(ProfReader *r, const uint8_t *payload, size_t size_byte
         p->pid = json_integer_value(json_object_get(json, "pid"));
         p->rank = json_integer_value(json_object_get(json, "rank"));
         p->workers = json_integer_value(json_object_get(json, "workers"));
+        p->devices = take_count(json, "devices");
+        p->threads = take_count(json, "threads");
+        p->envs = take_count(json, "envs");
         p->start_ns = json_integer_value(start);
         p->start_unix_ns = json_integer_value(json_object_get(json, "start_unix_ns"));
         p->offset_ns = json_integer_value(json_object_get(json, "offset_ns"));
@@ -185,6 +194,10 @@ static void take_end(ProfReader *r, ProfBytes bytes, bool *ok) {
     if (!*ok) return;
     r->has_end = true;
     r->end_ns = (int64_t)end_ns;
+    (void)prof_get_varint(&bytes); // events, and those that were dropped, are counted where they are
+    (void)prof_get_varint(&bytes);
+    uint64_t env_steps = prof_get_varint(&bytes); // older traces have none
+    if (bytes.ok && env_steps <= PROF_COUNT_MAX) r->process.env_steps = (int64_t)env_steps;
 }
 
 static Status take_block(ProfReader *r, const ProfBlock *block, uint64_t offset, const uint8_t *payload, bool *ok) {

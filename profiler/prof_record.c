@@ -296,6 +296,8 @@ Status prof_recorder_start(const ProfRecordOptions *options, ProfRecorder **reco
     return STATUS_OK;
 }
 
+void prof_recorder_steps(ProfRecorder *r, int64_t env_steps) { prof_writer_steps(r->writer, env_steps); }
+
 Status prof_recorder_stop(ProfRecorder *r, int64_t *dropped) {
     host_trace_attach(NULL);
     atomic_store(&r->session, 0);

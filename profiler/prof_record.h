@@ -43,8 +43,9 @@ typedef struct ProfCollector {
 } ProfCollector;
 
 typedef struct ProfRecordOptions {
-    const char *path;        // of the trace
-    ProfProcess process;     // tool, device, device_kind, rank, workers, offset; the rest is filled in
+    const char *path; // of the trace
+    // tool, device, device_kind, devices, threads, envs, rank, workers, offset; the rest is filled in
+    ProfProcess process;
     ProfCollector collector; // all zeros: none
     size_t memory_bytes;     // of the pool; 0: PROF_RECORD_MEMORY_BYTES
     bool use_system_clock;   // even where the processor has an invariant counter
@@ -54,6 +55,9 @@ typedef struct ProfRecorder ProfRecorder;
 
 // Makes the trace and attaches to the hooks.
 Status prof_recorder_start(const ProfRecordOptions *options, ProfRecorder **recorder) HOST_MUST_CHECK;
+
+// How many env steps were done while it recorded, for the trace's end. Before the recorder is stopped.
+void prof_recorder_steps(ProfRecorder *recorder, int64_t env_steps);
 
 // Detaches and ends the trace. `dropped` (may be NULL): events that found no buffer.
 Status prof_recorder_stop(ProfRecorder *recorder, int64_t *dropped) HOST_MUST_CHECK;

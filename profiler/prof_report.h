@@ -28,6 +28,9 @@ typedef struct ProfRun {
     bool is_too_dense; // for it: see prof_run_correct()
 } ProfRun;
 
+// ALL: everything. PAGE: for a page, the scopes with the most time in them, without their paths, and so many workers.
+typedef enum ProfJsonForm { PROF_JSON_ALL, PROF_JSON_PAGE } ProfJsonForm;
+
 // `path` is a run's folder, a folder of traces, or a trace. A trace that cannot be read is named on stderr and left
 // out.
 Status prof_run_load(const char *tool, const char *path, unsigned phases, ProfRun *run) HOST_MUST_CHECK;
@@ -39,8 +42,8 @@ void prof_run_free(ProfRun *run);
 
 // `all`: also scopes that have less than a thousandth of the time.
 void prof_report_text(const ProfRun *run, bool all, FILE *stream);
-void prof_report_compare(const ProfRun *runs, int count, FILE *stream);
-void prof_report_json(const ProfRun *runs, int count, FILE *stream);
+void prof_report_compare(const ProfRun *runs, int count, FILE *stream); // prof_compare.c
+void prof_report_json(const ProfRun *runs, int count, ProfJsonForm form, FILE *stream);
 void prof_report_csv(const ProfRun *runs, int count, FILE *stream);
 
 // Trace events of Chromium's format, for Perfetto: all workers of a run on one time axis.
@@ -52,6 +55,10 @@ void prof_report_monitor(const ProfFigures *figures, FILE *stream);
 
 // Why a run has no GPU time; NULL where it has some.
 const char *prof_report_no_gpu(const ProfSummary *summary, char *text, size_t size);
+
+// One page for a browser that needs nothing else: figures, and a timeline of each run. It stays below some megabytes
+// for traces of any length: prof_timeline.h.
+Status prof_html_write(const ProfRun *runs, int count, FILE *stream) HOST_MUST_CHECK;
 
 // "/a/b/c"; cut to `size`.
 const char *prof_scope_path(const ProfSummary *summary, int32_t scope, char *text, size_t size);

@@ -1,9 +1,12 @@
 // Reports for programs: JSON and CSV. All times are nanoseconds.
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "host/json_text.h"
-#include "profiler/prof_report.h"
+#include "profiler/prof_compare.h"
+#include "profiler/prof_json.h"
+
+enum { PAGE_SCOPES = 3000, PAGE_WORKERS = 256 }; // of a page: scopes of all runs, workers of each
 
 const char *prof_scope_path(const ProfSummary *s, int32_t scope, char *text, size_t size) {
     const char *parts[PROF_DEPTH_MAX];
@@ -17,74 +20,57 @@ const char *prof_scope_path(const ProfSummary *s, int32_t scope, char *text, siz
     return text;
 }
 
-static void put_key(FILE *stream, bool *first, const char *key) {
-    fputs(*first ? "" : ", ", stream);
-    host_json_put(stream, key);
-    fputs(": ", stream);
-    *first = false;
-}
-
-static void put_text(FILE *stream, bool *first, const char *key, const char *text) {
-    put_key(stream, first, key);
-    host_json_put(stream, text);
-}
-
-static void put_int(FILE *stream, bool *first, const char *key, int64_t value) {
-    put_key(stream, first, key);
-    fprintf(stream, "%" PRId64, value);
-}
-
 // {"simulation": 1, ...}; all categories and "none" where there are that many.
 static void put_by_category(FILE *stream, bool *first, const char *key, const int64_t *ns, int count) {
-    put_key(stream, first, key);
+    prof_json_key(stream, first, key);
     fputc('{', stream);
     bool first_of = true;
     for (int c = 0; c < count; c++)
-        put_int(stream, &first_of, prof_category_name(c), ns[c]);
+        prof_json_int(stream, &first_of, prof_category_name(c), ns[c]);
     fputc('}', stream);
 }
 
 static void put_bound(FILE *stream, bool *first, const ProfFigures *f) {
-    put_key(stream, first, "bound_ns");
+    prof_json_key(stream, first, "bound_ns");
     fputc('{', stream);
     bool first_of = true;
     for (int b = 0; b < PROF_BOUNDS; b++)
-        put_int(stream, &first_of, prof_bound_name((ProfBound)b), f->bound_ns[b]);
+        prof_json_int(stream, &first_of, prof_bound_name((ProfBound)b), f->bound_ns[b]);
     fputc('}', stream);
 }
 
 static void put_device(FILE *stream, bool *first, const ProfFigures *f) {
     static const char *const works[] = {"kernels_ns", "copies_ns", "fills_ns", "others_ns"};
-    put_key(stream, first, "device");
+    prof_json_key(stream, first, "device");
     fputc('{', stream);
     bool in = true;
-    put_int(stream, &in, "intervals", f->intervals);
-    put_int(stream, &in, "unknown_launches", f->unknown_launches);
-    put_int(stream, &in, "busy_ns", f->device_busy_ns);
-    put_int(stream, &in, "sum_ns", f->device_sum_ns);
-    put_int(stream, &in, "span_ns", f->device_span_ns);
-    put_int(stream, &in, "kernels_busy_ns", f->kernel_busy_ns);
-    put_int(stream, &in, "fill_ns", f->fill_ns);
-    put_int(stream, &in, "fill_of_ns", f->fill_of_ns);
+    prof_json_int(stream, &in, "intervals", f->intervals);
+    prof_json_int(stream, &in, "unknown_launches", f->unknown_launches);
+    prof_json_int(stream, &in, "busy_ns", f->device_busy_ns);
+    prof_json_int(stream, &in, "sum_ns", f->device_sum_ns);
+    prof_json_int(stream, &in, "span_ns", f->device_span_ns);
+    prof_json_int(stream, &in, "kernels_busy_ns", f->kernel_busy_ns);
+    prof_json_int(stream, &in, "fill_ns", f->fill_ns);
+    prof_json_int(stream, &in, "fill_of_ns", f->fill_of_ns);
     for (int w = 0; w < PROF_DEVICE_WORKS; w++)
-        put_int(stream, &in, works[w], f->work_ns[w]);
-    put_int(stream, &in, "gaps", f->gaps);
-    put_key(stream, &in, "gaps_ns");
+        prof_json_int(stream, &in, works[w], f->work_ns[w]);
+    prof_json_int(stream, &in, "gaps", f->gaps);
+    prof_json_key(stream, &in, "gaps_ns");
     fputc('{', stream);
     bool in_gaps = true;
     for (int g = 0; g < PROF_GAPS; g++)
-        put_int(stream, &in_gaps, prof_gap_name((ProfGap)g), f->gap_ns[g]);
+        prof_json_int(stream, &in_gaps, prof_gap_name((ProfGap)g), f->gap_ns[g]);
     fputc('}', stream);
-    put_int(stream, &in, "dropped", f->dropped_intervals);
-    put_int(stream, &in, "monitor_samples", f->monitor_samples);
-    put_int(stream, &in, "monitor_percent_sum", f->monitor_percent);
-    put_int(stream, &in, "memory_peak_bytes", f->memory_peak_bytes);
-    put_int(stream, &in, "interface_overhead_ns", f->overhead_ns);
+    prof_json_int(stream, &in, "dropped", f->dropped_intervals);
+    prof_json_int(stream, &in, "monitor_samples", f->monitor_samples);
+    prof_json_int(stream, &in, "monitor_percent_sum", f->monitor_percent);
+    prof_json_int(stream, &in, "memory_peak_bytes", f->memory_peak_bytes);
+    prof_json_int(stream, &in, "interface_overhead_ns", f->overhead_ns);
     fputc('}', stream);
 }
 
 static void put_transitions(FILE *stream, bool *first, const ProfFigures *f) {
-    put_key(stream, first, "transitions");
+    prof_json_key(stream, first, "transitions");
     fputc('[', stream);
     bool first_of = true;
     for (int from = 0; from <= HOST_TRACE_CATEGORIES; from++) {
@@ -93,9 +79,9 @@ static void put_transitions(FILE *stream, bool *first, const ProfFigures *f) {
             bool in = true;
             fputs(first_of ? "{" : ", {", stream);
             first_of = false;
-            put_text(stream, &in, "from", prof_category_name(from));
-            put_text(stream, &in, "to", prof_category_name(to));
-            put_int(stream, &in, "count", f->transitions[from][to]);
+            prof_json_text(stream, &in, "from", prof_category_name(from));
+            prof_json_text(stream, &in, "to", prof_category_name(to));
+            prof_json_int(stream, &in, "count", f->transitions[from][to]);
             fputc('}', stream);
         }
     }
@@ -105,72 +91,100 @@ static void put_transitions(FILE *stream, bool *first, const ProfFigures *f) {
 static void put_figures(FILE *stream, bool *first, const ProfFigures *f) {
     enum { ALL = HOST_TRACE_CATEGORIES + 1 };
     static const char *const layers[] = {"code", "library", "api"};
-    put_int(stream, first, "wall_ns", f->wall_ns);
+    prof_json_int(stream, first, "wall_ns", f->wall_ns);
     put_bound(stream, first, f);
     put_by_category(stream, first, "gpu_bound_ns", f->gpu_bound_ns, ALL);
     put_by_category(stream, first, "overlapped_ns", f->overlapped_ns, ALL);
-    put_int(stream, first, "threads", f->threads);
-    put_int(stream, first, "thread_ns", f->thread_ns);
-    put_int(stream, first, "main_ns", f->main_ns);
+    prof_json_int(stream, first, "threads", f->threads);
+    prof_json_int(stream, first, "thread_ns", f->thread_ns);
+    prof_json_int(stream, first, "main_ns", f->main_ns);
     put_by_category(stream, first, "category_thread_ns", f->category_thread_ns, ALL);
     put_by_category(stream, first, "category_device_ns", f->category_device_ns, ALL);
     put_by_category(stream, first, "category_cpu_only_ns", f->category_cpu_ns, HOST_TRACE_CATEGORIES);
     put_by_category(stream, first, "category_both_ns", f->category_both_ns, HOST_TRACE_CATEGORIES);
     put_by_category(stream, first, "category_gpu_only_ns", f->category_gpu_ns, HOST_TRACE_CATEGORIES);
-    put_key(stream, first, "layer_ns");
+    prof_json_key(stream, first, "layer_ns");
     fputc('{', stream);
     bool in = true;
     for (int l = 0; l < PROF_LAYERS; l++)
-        put_int(stream, &in, layers[l], f->layer_ns[l]);
+        prof_json_int(stream, &in, layers[l], f->layer_ns[l]);
     fputc('}', stream);
-    put_int(stream, first, "outside_leaf_scopes_ns", f->outside_ns);
-    put_int(stream, first, "outside_leaf_scopes_main_ns", f->outside_main_ns);
-    put_int(stream, first, "lost_ns", f->lost_ns);
-    put_key(stream, first, "phase_ns");
+    prof_json_int(stream, first, "outside_leaf_scopes_ns", f->outside_ns);
+    prof_json_int(stream, first, "outside_leaf_scopes_main_ns", f->outside_main_ns);
+    prof_json_int(stream, first, "lost_ns", f->lost_ns);
+    prof_json_int(stream, first, "main_entries", f->main_entries);
+    prof_json_int(stream, first, "queues", f->queues);
+    prof_json_key(stream, first, "phase_ns");
     fputc('{', stream);
     in = true;
     for (int p = 0; p < HOST_TRACE_PHASES; p++)
-        put_int(stream, &in, host_trace_phase_name((HostTracePhase)p), f->phase_ns[p]);
+        prof_json_int(stream, &in, host_trace_phase_name((HostTracePhase)p), f->phase_ns[p]);
     fputc('}', stream);
     put_device(stream, first, f);
     put_transitions(stream, first, f);
-    put_int(stream, first, "events", f->events);
-    put_int(stream, first, "dropped_events", f->dropped);
-    put_int(stream, first, "unmatched_ends", f->unmatched_ends);
-    put_int(stream, first, "too_deep_scopes", f->too_deep);
+    prof_json_int(stream, first, "events", f->events);
+    prof_json_int(stream, first, "dropped_events", f->dropped);
+    prof_json_int(stream, first, "unmatched_ends", f->unmatched_ends);
+    prof_json_int(stream, first, "too_deep_scopes", f->too_deep);
+}
+
+// Those that count.
+static void put_phases(FILE *stream, bool *first, unsigned phases) {
+    bool in = true;
+    prof_json_key(stream, first, "phases");
+    fputc('[', stream);
+    for (int p = 0; p < HOST_TRACE_PHASES; p++) {
+        if ((phases >> p & 1) == 0) continue;
+        fputs(in ? "" : ", ", stream);
+        in = false;
+        host_json_put(stream, host_trace_phase_name((HostTracePhase)p));
+    }
+    fputc(']', stream);
 }
 
 static void put_damage(FILE *stream, bool *first, const ProfDamage *d) {
-    put_key(stream, first, "damage");
+    prof_json_key(stream, first, "damage");
     fprintf(stream,
-            "{\"is_cut\": %s, \"damaged_blocks\": %" PRIu64 ", \"missing_blocks\": %" PRIu64
+            "{\"is_cut\": %s, \"has_no_process\": %s, \"damaged_blocks\": %" PRIu64 ", \"missing_blocks\": %" PRIu64
             ", \"lost_events\": %" PRIu64 ", \"skipped_bytes\": %" PRIu64 ", \"foreign_blocks\": %" PRIu64
             ", \"backward_clocks\": %" PRIu64 "}",
-            d->is_cut ? "true" : "false", d->damaged_blocks, d->missing_blocks, d->lost_events, d->skipped_bytes,
-            d->foreign_blocks, d->backward_clocks);
+            d->is_cut ? "true" : "false", d->has_no_process ? "true" : "false", d->damaged_blocks, d->missing_blocks,
+            d->lost_events, d->skipped_bytes, d->foreign_blocks, d->backward_clocks);
+}
+
+// Of the process, and of all that its trace says of where and on what it ran.
+static void put_process(FILE *stream, bool *first, const ProfProcess *p) {
+    prof_json_text(stream, first, "host", p->host);
+    prof_json_text(stream, first, "device", p->device);
+    prof_json_text(stream, first, "clock", p->clock);
+    prof_json_int(stream, first, "pid", p->pid);
+    prof_json_int(stream, first, "rank", p->rank);
+    prof_json_int(stream, first, "devices", p->devices);
+    prof_json_int(stream, first, "pool_threads", p->threads);
+    prof_json_int(stream, first, "envs", p->envs);
+    prof_json_int(stream, first, "env_steps", p->env_steps);
 }
 
 static void put_worker(FILE *stream, const ProfWorker *w, const char *trace) {
     bool first = true;
     fputc('{', stream);
-    put_text(stream, &first, "trace", host_json_is_valid(trace) ? trace : "?");
-    put_text(stream, &first, "host", w->process.host);
-    put_int(stream, &first, "pid", w->process.pid);
-    put_int(stream, &first, "rank", w->process.rank);
-    put_text(stream, &first, "clock", w->process.clock);
+    prof_json_text(stream, &first, "trace", host_json_is_valid(trace) ? trace : "?");
+    put_process(stream, &first, &w->process);
     put_damage(stream, &first, &w->damage);
     put_figures(stream, &first, &w->figures);
     fputc('}', stream);
 }
 
 static void put_estimate(FILE *stream, bool *first, const char *key, ProfEstimate e) {
-    put_key(stream, first, key);
+    prof_json_key(stream, first, key);
     fprintf(stream, "{\"low\": %.17g, \"median\": %.17g, \"high\": %.17g}", e.low, e.median, e.high);
 }
 
 // null where the profiler's own cost is not known.
 static void put_correction(FILE *stream, bool *first, const ProfRun *run) {
-    put_key(stream, first, "correction");
+    prof_json_key(stream, first, "is_too_dense_to_correct");
+    fputs(run->is_too_dense ? "true" : "false", stream);
+    prof_json_key(stream, first, "correction");
     if (!run->has_cost) {
         fputs("null", stream);
         return;
@@ -183,84 +197,212 @@ static void put_correction(FILE *stream, bool *first, const ProfRun *run) {
     fputc('}', stream);
 }
 
-static void put_scope(FILE *stream, const ProfRun *run, int32_t index) {
+// ---- scopes --------------------------------------------------------------------------------------------------------
+
+static void put_scope(FILE *stream, const ProfRun *run, int32_t index, int32_t parent, bool has_path) {
     const ProfSummary *s = &run->summary;
     const ProfScope *scope = &s->scopes[index];
     char path[4096];
     bool first = true;
     fputc('{', stream);
     prof_scope_path(s, index, path, sizeof path);
-    put_text(stream, &first, "path", host_json_is_valid(path) ? path : scope->name); // it may be cut within a letter
-    put_text(stream, &first, "category", prof_category_name(scope->category));
-    put_key(stream, &first, "leaf");
+    // A path may be cut within a letter.
+    if (has_path) prof_json_text(stream, &first, "path", host_json_is_valid(path) ? path : scope->name);
+    prof_json_text(stream, &first, "name", scope->name);
+    prof_json_int(stream, &first, "parent", parent);
+    prof_json_text(stream, &first, "category", prof_category_name(scope->category));
+    prof_json_key(stream, &first, "leaf");
     fputs(scope->is_leaf ? "true" : "false", stream);
-    put_int(stream, &first, "count", scope->count);
-    put_int(stream, &first, "thread_ns", scope->thread_ns);
-    put_int(stream, &first, "main_ns", scope->main_ns);
-    put_int(stream, &first, "within_ns", scope->within_ns);
-    put_int(stream, &first, "entries", scope->entries);
+    prof_json_int(stream, &first, "count", scope->count);
+    prof_json_int(stream, &first, "thread_ns", scope->thread_ns);
+    prof_json_int(stream, &first, "main_ns", scope->main_ns);
+    prof_json_int(stream, &first, "within_ns", scope->within_ns);
+    prof_json_int(stream, &first, "entries", scope->entries);
     if (run->has_cost) put_estimate(stream, &first, "corrected_thread_ns", prof_cost_scope(&run->cost, scope));
-    put_int(stream, &first, "intervals", scope->intervals);
-    put_int(stream, &first, "device_ns", scope->device_ns);
-    put_int(stream, &first, "cpu_only_ns", scope->wall.cpu_ns);
-    put_int(stream, &first, "both_ns", scope->wall.both_ns);
-    put_int(stream, &first, "gpu_only_ns", scope->wall.gpu_ns);
-    put_key(stream, &first, "split");
+    prof_json_int(stream, &first, "intervals", scope->intervals);
+    prof_json_int(stream, &first, "device_ns", scope->device_ns);
+    prof_json_int(stream, &first, "cpu_only_ns", scope->wall.cpu_ns);
+    prof_json_int(stream, &first, "both_ns", scope->wall.both_ns);
+    prof_json_int(stream, &first, "gpu_only_ns", scope->wall.gpu_ns);
+    prof_json_key(stream, &first, "split");
     fputc('{', stream);
     bool in = true;
     for (int c = 0; c < HOST_TRACE_CATEGORIES; c++) {
         if (scope->split[c] == 0) continue;
-        put_key(stream, &in, prof_category_name(c));
+        prof_json_key(stream, &in, prof_category_name(c));
         fprintf(stream, "%" PRIu64, scope->split[c]);
     }
     fputs("}}", stream);
 }
 
-static void put_run(FILE *stream, const ProfRun *run) {
+typedef struct Weighed {
+    int64_t ns;
+    int32_t scope;
+} Weighed;
+
+static int compare_weighed(const void *a, const void *b) {
+    const Weighed *x = a, *y = b;
+    if (x->ns != y->ns) return (x->ns < y->ns) - (x->ns > y->ns);
+    return (x->scope > y->scope) - (x->scope < y->scope);
+}
+
+// Numbers the `most` scopes that have the most time in them, threads' and devices', in their order; -1: the others. A
+// scope has no less than those within it, and comes before them: whoever is in is in with all above. Returns how many.
+static int32_t number_scopes(const ProfSummary *s, int32_t most, int32_t *number) {
+    for (int32_t i = 0; i < s->scope_count; i++)
+        number[i] = i;
+    Weighed *weighed = s->scope_count > most ? malloc((size_t)s->scope_count * sizeof *weighed) : NULL;
+    if (weighed == NULL) return s->scope_count;
+    for (int32_t i = 0; i < s->scope_count; i++)
+        weighed[i] = (Weighed){s->scopes[i].thread_ns + s->scopes[i].device_ns, i};
+    for (int32_t i = s->scope_count - 1; i >= 0; i--) {
+        if (s->scopes[i].parent >= 0) weighed[s->scopes[i].parent].ns += weighed[i].ns;
+        number[i] = -1;
+    }
+    qsort(weighed, (size_t)s->scope_count, sizeof *weighed, compare_weighed);
+    for (int32_t i = 0; i < most; i++)
+        number[weighed[i].scope] = 0;
+    free(weighed);
+    int32_t count = 0;
+    for (int32_t i = 0; i < s->scope_count; i++) {
+        if (number[i] >= 0) number[i] = count++;
+    }
+    return count;
+}
+
+static void put_scopes(FILE *stream, bool *first, const ProfRun *run, int32_t most, bool has_paths) {
+    const ProfSummary *s = &run->summary;
+    int32_t *number = malloc(((size_t)s->scope_count + 1) * sizeof *number), shown = 0;
+    bool in = true;
+    if (number != NULL) shown = number_scopes(s, most, number);
+    prof_json_key(stream, first, "scopes");
+    fputc('[', stream);
+    for (int32_t i = 0; number != NULL && i < s->scope_count; i++) {
+        if (number[i] < 0) continue;
+        fputs(in ? "\n  " : ",\n  ", stream);
+        in = false;
+        put_scope(stream, run, i, s->scopes[i].parent >= 0 ? number[s->scopes[i].parent] : -1, has_paths);
+    }
+    free(number);
+    fputc(']', stream);
+    prof_json_int(stream, first, "hidden_scopes", s->scope_count - shown);
+}
+
+// ---- runs ----------------------------------------------------------------------------------------------------------
+
+static void put_scale(FILE *stream, bool *first, const ProfSummary *s) {
+    ProfScale scale = prof_scale(s);
+    bool in = true;
+    prof_json_key(stream, first, "configuration");
+    fputc('{', stream);
+    prof_json_int(stream, &in, "devices", scale.devices);
+    prof_json_int(stream, &in, "workers", scale.workers);
+    prof_json_int(stream, &in, "threads", scale.threads);
+    prof_json_int(stream, &in, "envs", scale.envs);
+    prof_json_int(stream, &in, "env_steps", scale.env_steps);
+    prof_json_real(stream, &in, "env_steps_per_s", scale.env_steps_per_s);
+    prof_json_real(stream, &in, "wall_s", scale.wall_s);
+    fputc('}', stream);
+}
+
+static void put_bound_share(FILE *stream, bool *first, const ProfSummary *s) {
+    prof_json_key(stream, first, "bound_share");
+    fputc('{', stream);
+    bool in = true;
+    for (int b = 0; b < PROF_BOUNDS; b++) {
+        double deviation, share = prof_summary_bound(s, (ProfBound)b, &deviation);
+        prof_json_key(stream, &in, prof_bound_name((ProfBound)b));
+        fprintf(stream, "{\"mean\": %.17g, \"deviation\": %.17g}", share, deviation);
+    }
+    fputc('}', stream);
+}
+
+static void put_run(FILE *stream, const ProfRun *run, ProfJsonForm form, int32_t scopes) {
     const ProfSummary *s = &run->summary;
     char why[256];
     bool first = true;
+    int32_t workers = form == PROF_JSON_PAGE && s->worker_count > PAGE_WORKERS ? PAGE_WORKERS : s->worker_count;
     fputc('{', stream);
-    put_text(stream, &first, "run", host_json_is_valid(run->name) ? run->name : "?");
-    put_text(stream, &first, "tool", s->workers[0].process.tool);
-    put_text(stream, &first, "device", s->workers[0].process.device);
+    prof_json_text(stream, &first, "run", host_json_is_valid(run->name) ? run->name : "?");
+    prof_json_text(stream, &first, "tool", s->workers[0].process.tool);
+    prof_json_text(stream, &first, "device", s->workers[0].process.device);
     const char *no_gpu = prof_report_no_gpu(s, why, sizeof why);
-    put_key(stream, &first, "no_gpu_time_because");
+    prof_json_key(stream, &first, "no_gpu_time_because");
     if (no_gpu == NULL) {
         fputs("null", stream);
     } else {
         host_json_put(stream, no_gpu);
     }
+    put_phases(stream, &first, s->phases);
+    put_scale(stream, &first, s);
     put_correction(stream, &first, run);
-    put_key(stream, &first, "bound_share");
-    fputc('{', stream);
+    put_bound_share(stream, &first, s);
+    fputs(",\n \"total\": {", stream);
     bool in = true;
-    for (int b = 0; b < PROF_BOUNDS; b++) {
-        double deviation, share = prof_summary_bound(s, (ProfBound)b, &deviation);
-        put_key(stream, &in, prof_bound_name((ProfBound)b));
-        fprintf(stream, "{\"mean\": %.17g, \"deviation\": %.17g}", share, deviation);
-    }
-    fputs("},\n \"total\": {", stream);
-    in = true;
     put_figures(stream, &in, &s->total);
     fputs("},\n \"workers\": [", stream);
-    for (int32_t i = 0; i < s->worker_count; i++) {
+    for (int32_t i = 0; i < workers; i++) {
         fputs(i > 0 ? ",\n  " : "\n  ", stream);
         put_worker(stream, &s->workers[i], run->traces[i]);
     }
-    fputs("],\n \"scopes\": [", stream);
-    for (int32_t i = 0; i < s->scope_count; i++) {
-        fputs(i > 0 ? ",\n  " : "\n  ", stream);
-        put_scope(stream, run, i);
+    fputs("]", stream);
+    prof_json_int(stream, &first, "hidden_workers", s->worker_count - workers);
+    put_scopes(stream, &first, run, scopes, form == PROF_JSON_ALL);
+    fputs("}", stream);
+}
+
+static void put_comparison(FILE *stream, bool *first, const ProfRun *runs, int count) {
+    ProfBasis basis = prof_compare_basis(runs, count);
+    prof_json_key(stream, first, "comparison");
+    fputc('{', stream);
+    bool in = true;
+    prof_json_text(stream, &in, "speed_up_of", basis.is_by_steps ? "env steps per second" : "wall clock");
+    prof_json_text(stream, &in, "efficiency_per", prof_resource_name(basis.resource));
+    prof_json_key(stream, &in, "runs");
+    fputc('[', stream);
+    for (int i = 0; i < count; i++) {
+        bool within = true;
+        fputs(i > 0 ? ", {" : "{", stream);
+        prof_json_real(stream, &within, "speed_up", prof_compare_speed_up(basis, &runs[0], &runs[i]));
+        prof_json_real(stream, &within, "efficiency", prof_compare_efficiency(basis, &runs[0], &runs[i]));
+        fputc('}', stream);
     }
     fputs("]}", stream);
 }
 
-void prof_report_json(const ProfRun *runs, int count, FILE *stream) {
-    fputs("{\"shoal_profile\": 1, \"runs\": [\n", stream);
+// What the names in a report say, for people.
+static void put_meanings(FILE *stream) {
+#define MEANING(name, meaning) meaning,
+    static const char *const bounds[] = {PROF_BOUND_LIST(MEANING)};
+    static const char *const gaps[] = {PROF_GAP_LIST(MEANING)};
+    static const char *const categories[] = {HOST_TRACE_LIST(MEANING)};
+#undef MEANING
+    bool in = true;
+    fputs(", \"meanings\": {\"bound\": {", stream);
+    for (int b = 0; b < PROF_BOUNDS; b++)
+        prof_json_text(stream, &in, prof_bound_name((ProfBound)b), bounds[b]);
+    in = true;
+    fputs("}, \"gap\": {", stream);
+    for (int g = 0; g < PROF_GAPS; g++)
+        prof_json_text(stream, &in, prof_gap_name((ProfGap)g), gaps[g]);
+    in = true;
+    fputs("}, \"category\": {", stream);
+    for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)
+        prof_json_text(stream, &in, prof_category_name(c), categories[c]);
+    fputs("}}", stream);
+}
+
+void prof_report_json(const ProfRun *runs, int count, ProfJsonForm form, FILE *stream) {
+    int32_t scopes = form == PROF_JSON_ALL ? INT32_MAX : PAGE_SCOPES / count + 1;
+    bool first = true;
+    fputs("{", stream);
+    prof_json_int(stream, &first, "shoal_profile", 1);
+    put_meanings(stream);
+    put_comparison(stream, &first, runs, count);
+    fputs(", \"runs\": [\n", stream);
     for (int i = 0; i < count; i++) {
         fputs(i > 0 ? ",\n" : "", stream);
-        put_run(stream, &runs[i]);
+        put_run(stream, &runs[i], form, scopes);
     }
     fputs("]}\n", stream);
 }

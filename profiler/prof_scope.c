@@ -97,7 +97,7 @@ Status prof_scope_start(const char *folder, const char *tool) {
 Status prof_scope_stop(void) {
     if (launch == NULL) return STATUS_OK;
     char text[HOST_PATH_MAX + 256];
-    Status status = prof_launch_stop(launch, text, sizeof text);
+    Status status = prof_launch_stop(launch, 0, text, sizeof text);
     launch = NULL;
     return status;
 }

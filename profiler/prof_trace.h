@@ -24,6 +24,8 @@ enum {
     PROF_CATEGORY_ENCLOSING = 15, // of a name: that of the enclosing scope
 };
 
+#define PROF_COUNT_MAX (INT64_C(1) << 50) // of threads, envs, steps and the like
+
 // Which layer of a program a scope belongs to. L(name, what it is)
 #define PROF_LAYER_LIST(L)                          \
     L(CODE, "scopes of the program's own")          \
@@ -60,6 +62,9 @@ typedef struct ProfProcess {
     char clock[PROF_TEXT_MAX];       // "tsc" or "clock_gettime": where the times come from
     char no_device[PROF_TEXT_MAX];   // why the work of its device is not recorded; "" where it is, or there is none
     int64_t pid, rank, workers;      // rank of `workers`
+    int64_t devices, threads;        // that it computes on: devices, threads of its pool; 0: unknown
+    int64_t envs;                    // in flight: environments, or members of a population; 0: unknown
+    int64_t env_steps;               // done while the trace was recorded, known at its end; 0: unknown
     int64_t start_ns;                // of the trace
     int64_t start_unix_ns;           // the same moment by CLOCK_REALTIME
     int64_t offset_ns;               // add it to times to get those of rank 0, as measured over the network; 0

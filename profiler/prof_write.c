@@ -33,7 +33,7 @@ struct ProfWriter {
     uint32_t slot_count;
 
     StreamState *streams; // [PROF_STREAMS_MAX]
-    uint64_t events, dropped;
+    uint64_t events, dropped, env_steps;
 
     // The block under way.
     uint32_t stream, count; // PROF_STREAMS_MAX: none
@@ -83,12 +83,13 @@ static uint8_t *put_text(uint8_t *at, const char *text) {
 }
 
 static void write_process(ProfWriter *w, const ProfProcess *p) {
-    json_t *json = json_pack("{ss ss ss ss ss ss ss sI sI sI sI sI sI sI}", "tool", p->tool, "host", p->host, "boot_id",
-                             p->boot_id, "device", p->device, "device_kind", p->device_kind, "clock", p->clock,
-                             "no_device", p->no_device, "pid", (json_int_t)p->pid, "rank", (json_int_t)p->rank,
-                             "workers", (json_int_t)p->workers, "start_ns", (json_int_t)p->start_ns, "start_unix_ns",
-                             (json_int_t)p->start_unix_ns, "offset_ns", (json_int_t)p->offset_ns, "offset_error_ns",
-                             (json_int_t)p->offset_error_ns);
+    json_t *json = json_pack(
+        "{ss ss ss ss ss ss ss sI sI sI sI sI sI sI sI sI sI}", "tool", p->tool, "host", p->host, "boot_id", p->boot_id,
+        "device", p->device, "device_kind", p->device_kind, "clock", p->clock, "no_device", p->no_device, "pid",
+        (json_int_t)p->pid, "rank", (json_int_t)p->rank, "workers", (json_int_t)p->workers, "devices",
+        (json_int_t)p->devices, "threads", (json_int_t)p->threads, "envs", (json_int_t)p->envs, "start_ns",
+        (json_int_t)p->start_ns, "start_unix_ns", (json_int_t)p->start_unix_ns, "offset_ns", (json_int_t)p->offset_ns,
+        "offset_error_ns", (json_int_t)p->offset_error_ns);
     char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
     json_decref(json);
     if (text == NULL) {
@@ -326,11 +327,14 @@ void prof_writer_clock(ProfWriter *w, int64_t monotonic_ns, int64_t unix_ns) {
     write_block(w, block, PROF_BLOCK_CLOCK, 16, 0, 0, 0);
 }
 
+void prof_writer_steps(ProfWriter *w, int64_t env_steps) { w->env_steps = env_steps > 0 ? (uint64_t)env_steps : 0; }
+
 static void write_end(ProfWriter *w, int64_t end_ns) {
-    uint8_t block[PROF_HEADER_BYTES + 8 + 2 * PROF_VARINT_MAX];
+    uint8_t block[PROF_HEADER_BYTES + 8 + 3 * PROF_VARINT_MAX];
     uint8_t *payload = block + PROF_HEADER_BYTES, *at = prof_put_fixed(payload, (uint64_t)end_ns, 8);
     at = prof_put_varint(at, w->events);
     at = prof_put_varint(at, w->dropped);
+    at = prof_put_varint(at, w->env_steps);
     write_block(w, block, PROF_BLOCK_END, (size_t)(at - payload), 0, 0, 0);
 }
 

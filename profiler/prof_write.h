@@ -35,6 +35,9 @@ void prof_writer_flush(ProfWriter *writer);
 // One moment by both clocks of the system, for the alignment of traces of several machines.
 void prof_writer_clock(ProfWriter *writer, int64_t monotonic_ns, int64_t unix_ns);
 
+// How many env steps the trace is about; goes into its end.
+void prof_writer_steps(ProfWriter *writer, int64_t env_steps);
+
 // Ends the trace, frees the writer, and reports the first failure of all. NULL is fine.
 Status prof_writer_close(ProfWriter *writer, int64_t end_ns) HOST_MUST_CHECK;
 

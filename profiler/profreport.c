@@ -9,6 +9,7 @@
 
 static const char help[] = "profreport RUN...          where the time of a run went; several runs are compared\n"
                            "profreport RUN --json      everything, for programs\n"
+                           "profreport RUN... --html F a page for a browser: figures, comparison, timeline\n"
                            "profreport RUN --chrome F  a timeline for Perfetto\n"
                            "profreport --calibrate     measure the profiler's own cost, for corrected times\n";
 
@@ -25,10 +26,17 @@ static const ConfigOption options[] = {
 };
 static const ConfigTable table = {"profreport", options, sizeof options / sizeof options[0], sizeof(ReportConfig)};
 
-static Status write_chrome(const ProfRun *run, const char *path) {
+static Status write_chrome(const ProfRun *runs, int count, FILE *file) {
+    (void)count; // one
+    return prof_chrome_write(runs, file);
+}
+
+typedef Status Write(const ProfRun *runs, int count, FILE *file);
+
+static Status write_file(const ProfRun *runs, int count, Write *write, const char *path) {
     FILE *file = fopen(path, "we");
     if (file == NULL) return host_fail(STATUS_IO, "cannot write %s: %s", path, strerror(errno));
-    Status status = prof_chrome_write(run, file);
+    Status status = write(runs, count, file);
     bool failed = ferror(file) != 0;
     failed |= fclose(file) != 0;
     TRY(status);
@@ -36,9 +44,10 @@ static Status write_chrome(const ProfRun *run, const char *path) {
 }
 
 static Status print(const ReportConfig *config, const ProfRun *runs, int count) {
-    if (config->chrome[0] != '\0') TRY(write_chrome(&runs[0], config->chrome));
+    if (config->chrome[0] != '\0') TRY(write_file(runs, count, write_chrome, config->chrome));
+    if (config->html[0] != '\0') TRY(write_file(runs, count, prof_html_write, config->html));
     if (config->json) {
-        prof_report_json(runs, count, stdout);
+        prof_report_json(runs, count, PROF_JSON_ALL, stdout);
     } else if (config->csv) {
         prof_report_csv(runs, count, stdout);
     } else {

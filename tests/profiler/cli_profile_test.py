@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -170,12 +171,33 @@ class Report(ProfileTest):
         self.assertEqual(12, count["es generation"])
         self.assertIn("esrun, rank 0", events[0]["args"]["name"])
 
+    def test_configuration_of_a_run(self):
+        """What the trainers say of themselves, also where the window is a part of the run."""
+        for tool, args, rows in [("esrun", ["--profile"], slice(0, 12)), ("esrun", ["--profile-window", "3:5"], slice(2, 5)),
+                                 ("pporun", ["--profile"], slice(0, 8)), ("pporun", ["--profile-window", "2:4"], slice(1, 4))]:  # fmt: skip
+            with self.subTest(tool=tool, args=args):
+                folder = self.train(tool, *args)["run"]
+                steps = [0, *(int(r["env_steps"]) for r in cli_harness.rows(folder))]
+                run = self.report_json(folder)[0]
+                found = {k: run["configuration"][k] for k in ["devices", "workers", "threads", "envs", "env_steps"]}
+                self.assertEqual({"devices": 1, "workers": 1, "threads": 2, "envs": 32 if tool == "esrun" else 16,
+                                  "env_steps": steps[rows.stop] - steps[rows.start]}, found)  # fmt: skip
+
+    def test_page(self):
+        folder = self.train("esrun", "--profile")["run"]
+        self.report(folder, "--html", self.folder / "page.html")
+        page = (self.folder / "page.html").read_text(encoding="utf-8")
+        found = re.search(r'<script type="application/json" id="profile">(.*?)</script>', page, re.DOTALL)
+        self.assertEqual(self.report_json(folder)[0]["total"], json.loads(found.group(1))["runs"][0]["total"])
+
     def test_comparison(self):
         runs = [self.train("esrun", "--profile", threads=n)["run"] for n in [1, 2]]
         text = self.report(*runs)
         tail = text[text.index("comparison") :].splitlines()
         self.assertEqual(["1", "1"], [l for l in tail if l.startswith("workers")][0].split()[-2:])
         self.assertEqual(["1", "2"], [l for l in tail if l.startswith("threads  ")][0].split()[-2:])
+        self.assertEqual(["32", "32"], [l for l in tail if l.startswith("envs  ")][0].split()[-2:])
+        self.assertTrue(any(l.startswith("efficiency, per thread") for l in tail), text)
         self.assertEqual("1.00x", [l for l in tail if l.startswith("speed-up")][0].split()[-2])
         for bound in BOUNDS:
             self.assertTrue(any(l.startswith(bound) for l in tail), text)

@@ -137,6 +137,7 @@ inline void write_trace(const Trace &trace, const char *path, size_t chunk = 100
             left |= first + chunk < stream.events.size();
         }
     }
+    prof_writer_steps(writer, trace.process.env_steps);
     if (trace.has_end) {
         ASSERT_EQ(STATUS_OK, prof_writer_close(writer, trace.end_ns)) << host_message();
     } else {

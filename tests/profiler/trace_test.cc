@@ -69,6 +69,10 @@ class Generator {
         names_ = static_cast<uint32_t>(names);
         Trace t;
         t.process = make_process(1000);
+        t.process.devices = 3;
+        t.process.threads = 5;
+        t.process.envs = 4096;
+        t.process.env_steps = PROF_COUNT_MAX - 1;
         for (int i = 0; i < names; i++)
             t.names.push_back(
                 make_name("name " + std::to_string(i), i % 2 == 0 ? i % 7 : PROF_CATEGORY_ENCLOSING, i % 3));
@@ -139,6 +143,10 @@ TEST(Trace, EveryEventComesBack) {
     EXPECT_EQ(1000, process->start_ns);
     EXPECT_EQ(2000, process->start_unix_ns);
     EXPECT_EQ(-1, process->offset_error_ns);
+    EXPECT_EQ(3, process->devices);
+    EXPECT_EQ(5, process->threads);
+    EXPECT_EQ(4096, process->envs);
+    EXPECT_EQ(PROF_COUNT_MAX - 1, process->env_steps);
     for (uint32_t i = 0; i < t.names.size(); i++) {
         const ProfName *name = prof_reader_name(reader, i);
         ASSERT_NE(nullptr, name);

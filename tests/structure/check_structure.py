@@ -28,7 +28,7 @@ LAYERS = {
 # The mains wire everything together and may include anything.
 LAUNCHERS = {"es/esrun.c", "ppo/pporun.c", "profiler/profreport.c"}
 
-SOURCE_SUFFIXES = {".c", ".h", ".cc", ".cpp", ".cu", ".cuh", ".def", ".inc", ".py", ".sh", ".cmake"}
+SOURCE_SUFFIXES = {".c", ".h", ".cc", ".cpp", ".cu", ".cuh", ".def", ".inc", ".py", ".sh", ".cmake", ".html", ".css", ".js"}
 CODE_SUFFIXES = {".c", ".h", ".inc", ".cc", ".cpp", ".cu", ".cuh"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".txt", ".json", ".yml", ".yaml", ".cfg", ""}
 SKIPPED_FOLDERS = {".git", "build", "runs", ".cache", "__pycache__", "data", "corpus"}
