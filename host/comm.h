@@ -1,5 +1,5 @@
-// Collectives between trainers: one interface for a single process (self, the only one so far), NCCL between GPUs and
-// Gloo between CPUs, which later fill in the same table.
+// Collectives between trainers: one interface for a single process (self) and Gloo between CPUs; NCCL between GPUs
+// fills in the same table later.
 //
 // All members of a group make the same calls in the same order. Buffers lie in the memory the group was made for (host
 // memory for self and Gloo, device memory for NCCL). Every call has a deadline on the host_now_s() clock; a call that
@@ -11,7 +11,9 @@
 #ifndef SHOAL_HOST_COMM_H
 #define SHOAL_HOST_COMM_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "host/status.h"
 
@@ -40,6 +42,27 @@ struct HostComm {
 
 // The group of one: copies. Sending to oneself is a mistake and fails, since nobody could be receiving.
 Status host_comm_self(HostComm **comm) HOST_MUST_CHECK;
+
+// Where the members of a group find each other: keys with values of some hundred bytes, which all of them can set and
+// get.
+typedef struct HostCommStore {
+    void *self;
+    // False: it could not be done. Called by one thread at a time.
+    bool (*set)(void *self, const char *key, const void *value, size_t size_bytes);
+    // The value's size, at most size_max; -1: the key was not set within timeout_s.
+    int64_t (*get)(void *self, const char *key, void *value, size_t size_max, double timeout_s);
+} HostCommStore;
+
+typedef struct HostCommOptions {
+    int rank, size;
+    HostCommStore store;
+    const char *group;   // begins the keys: another one for each group that is ever formed
+    const char *address; // that this member listens at, a name or a number; NULL: loopback
+} HostCommOptions;
+
+// Forms a group of CPUs through Gloo, over TCP: not encrypted, for a network that is trusted. The options are borrowed
+// for the call. STATUS_SYSTEM where libshoal_gloo.so is missing, or not all members came by the deadline.
+Status host_comm_gloo(const HostCommOptions *options, double deadline_s, HostComm **comm) HOST_MUST_CHECK;
 
 // The calls themselves; each checks its arguments (ranks in range) and opens a COMMUNICATION scope.
 Status host_comm_all_gather(HostComm *comm, const void *part, void *all, size_t part_bytes,

@@ -57,6 +57,8 @@ Status kern_cuda_open(int device, KernBackend **backend) {
         .bytes_text = host_bytes_text,
         .trace_begin = host_trace_begin,
         .trace_end = host_trace_end,
+        .trace_hooks = host_trace_hooks,
+        .trace_split = host_trace_split,
         .policy_layers = policy_layers,
         .ppo_check = ppo_check,
         .ppo_network = ppo_network,

@@ -1,35 +1,39 @@
 #include "profiler/prof_launch.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "profiler/prof_nvtx.h"
 
 enum { TRACES_MAX = 10000 };
 
-// A path that is free; host_file_exists() and the writer's O_EXCL agree, since the run's folder is locked.
-static Status trace_path(const char *run, int64_t rank, char path[HOST_PATH_MAX]) {
-    char folder[HOST_PATH_MAX], name[64];
+static Status trace_path(const char *folder, int64_t rank, int number, char path[HOST_PATH_MAX]) {
+    char name[64], suffix[16] = "";
+    if (number > 1) snprintf(suffix, sizeof suffix, ".%d", number);
+    snprintf(name, sizeof name, "rank-%lld%s.trace", (long long)rank, suffix);
+    return host_file_join(folder, name, path);
+}
+
+Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfProcess *process) {
+    char folder[HOST_PATH_MAX], path[HOST_PATH_MAX];
+    ProfRecordOptions options = {.path = path, .process = *process};
+    snprintf(launch->run, sizeof launch->run, "%s", run);
+    if (launch->cupti != NULL) options.collector = prof_cupti_collector(launch->cupti);
     TRY(host_file_join(run, "profile", folder));
     TRY(host_file_make_folder(folder));
-    for (int i = 1; i < TRACES_MAX; i++) {
-        char number[16] = "";
-        if (i > 1) snprintf(number, sizeof number, ".%d", i);
-        snprintf(name, sizeof name, "rank-%lld%s.trace", (long long)rank, number);
-        TRY(host_file_join(folder, name, path));
-        if (!host_file_exists(path)) return STATUS_OK;
+    for (int number = 1; number < TRACES_MAX; number++) {
+        TRY(trace_path(folder, process->rank, number, path));
+        if (host_file_exists(path)) continue;
+        Status status = prof_recorder_start(&options, &launch->recorder);
+        // Another process may have made it since: the recorder takes no file that is there.
+        if (status == STATUS_IO && host_file_exists(path)) continue;
+        if (status == STATUS_OK && launch->cupti != NULL) prof_cupti_attach(launch->cupti, launch->recorder);
+        return status;
     }
     return host_fail(STATUS_IO, "%s is full of traces", folder);
 }
 
-void prof_launch_open(void) {
-    const char *tool = getenv("NVTX_INJECTION64_PATH");
-    if (tool != NULL && tool[0] != '\0') prof_nvtx_attach();
-}
-
 static void open_gpu(ProfLaunch *launch, ProfProcess *process, char *text, size_t size) {
     text[0] = '\0';
+    launch->cupti = NULL;
     if (strcmp(process->device_kind, "cuda") != 0) return;
     if (prof_cupti_open(0, &launch->cupti) == STATUS_OK) return;
     snprintf(process->no_device, sizeof process->no_device, "%s", host_message());
@@ -39,23 +43,17 @@ static void open_gpu(ProfLaunch *launch, ProfProcess *process, char *text, size_
 Status prof_launch_start(void *context, const char *run, const char *tool, const char *device_kind, const char *device,
                          char *text, size_t size) {
     ProfLaunch *launch = context;
-    char path[HOST_PATH_MAX];
-    ProfRecordOptions options = {.path = path, .process = {.rank = 0, .workers = 1}};
-    snprintf(options.process.tool, sizeof options.process.tool, "%s", tool);
-    snprintf(options.process.device_kind, sizeof options.process.device_kind, "%s", device_kind);
-    snprintf(options.process.device, sizeof options.process.device, "%s", device);
-    snprintf(launch->run, sizeof launch->run, "%s", run);
-    TRY(trace_path(run, options.process.rank, path));
-    launch->cupti = NULL;
-    open_gpu(launch, &options.process, text, size);
-    if (launch->cupti != NULL) options.collector = prof_cupti_collector(launch->cupti);
-    Status status = prof_recorder_start(&options, &launch->recorder);
+    ProfProcess process = {.rank = 0, .workers = 1};
+    snprintf(process.tool, sizeof process.tool, "%s", tool);
+    snprintf(process.device_kind, sizeof process.device_kind, "%s", device_kind);
+    snprintf(process.device, sizeof process.device, "%s", device);
+    open_gpu(launch, &process, text, size);
+    Status status = prof_launch_record(launch, run, &process);
     if (status != STATUS_OK) {
         prof_cupti_close(launch->cupti, NULL);
-        return status;
+        launch->cupti = NULL;
     }
-    if (launch->cupti != NULL) prof_cupti_attach(launch->cupti, launch->recorder);
-    return STATUS_OK;
+    return status;
 }
 
 // The first failure counts; what a message says of the other is lost.

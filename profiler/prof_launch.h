@@ -22,14 +22,12 @@ typedef struct ProfLaunch {
     char run[HOST_PATH_MAX];
 } ProfLaunch;
 
-// Once, before anything is traced: where a tool that takes NVTX ranges is loaded (NVTX_INJECTION64_PATH is set, as
-// Nsight Systems does), scopes are its ranges, until a profile of Shoal's own begins.
-void prof_launch_open(void);
-
 // The trace is RUN/profile/rank-0.trace, or rank-0.2.trace and so on where a call before this one left traces. `text`
 // receives why a GPU's work cannot be recorded, which ends no profile; "" where it is.
 Status prof_launch_start(void *launch, const char *run, const char *tool, const char *device_kind, const char *device,
                          char *text, size_t size) HOST_MUST_CHECK;
+// The same for any process: `process` as of ProfRecordOptions. Its GPU's work is recorded where launch->cupti is open.
+Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfProcess *process) HOST_MUST_CHECK;
 Status prof_launch_stop(void *launch, char *text, size_t size) HOST_MUST_CHECK;
 void prof_launch_free(ProfLaunch *launch);
 

@@ -120,6 +120,7 @@ Status prof_writer_open(const char *path, const ProfProcess *process, ProfWriter
     w->stream = PROF_STREAMS_MAX;
     Status status = open_parts(w, path, process);
     if (status != STATUS_OK) {
+        if (w->fd >= 0) unlink(path); // nobody could read it
         prof_writer_abandon(w);
         return status;
     }

@@ -226,6 +226,7 @@ static CudaEvaluateArgs evaluate_args(const CudaEs *es, const KernEsJob *job, bo
         .params_pad = es->params_pad,
         .width_pad = es->width_pad,
         .layers = es->layers,
+        .is_probed = es->backend->host.trace_hooks() != NULL,
     };
     memcpy(args.layer, es->layer, sizeof es->layer);
     return args;
@@ -268,6 +269,7 @@ static Status run_wave(CudaEs *es, CudaEvaluateArgs *args, CudaWaveCounters *cou
         args->steps = es->steps;
         TRY(run_slice(es, args, counters));
     }
+    backend->host.trace_split(counters->ticks.of);
     return STATUS_OK;
 }
 

@@ -21,7 +21,7 @@ extern "C" {
 
 // Raised whenever this table, or a struct of kernels/kern.h, policy.h or ppo_kern.h, changes: a library from another
 // build is refused.
-enum { CUDA_HOST_VERSION = 4 };
+enum { CUDA_HOST_VERSION = 5 };
 
 #define CUDA_LIBRARY "libshoal_cuda.so"
 #define CUDA_ENTRY   "shoal_cuda_backend_open"
@@ -46,6 +46,8 @@ typedef struct CudaHost {
     const char *(*bytes_text)(size_t size_bytes, char text[16]);
     const HostTraceHooks *(*trace_begin)(HostTraceCategory category, const char *name);
     void (*trace_end)(const HostTraceHooks *hooks);
+    const HostTraceHooks *(*trace_hooks)(void); // NULL: off
+    void (*trace_split)(const uint64_t weight[HOST_TRACE_CATEGORIES]);
     int (*policy_layers)(const PolicyShape *shape, PolicyLayer layers[POLICY_DENSE_MAX]);
     Status (*ppo_check)(const KernPpoSpec *spec);
     void (*ppo_network)(const PpoShape *shape, PpoNetwork *network);

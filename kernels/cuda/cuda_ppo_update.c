@@ -78,6 +78,7 @@ static Status send(CudaPpo *ppo, const KernPpoStep *step) {
     ppo_statistics_read(&ppo->statistics, ppo->spec.sim.spec->obs, &state);
     mail->step.step = *step;
     mail->step.adam_steps = ppo->adam_steps;
+    mail->step.is_probed = backend->host.trace_hooks() != NULL;
     mail->step.reward_scale = ppo_reward_scale(ppo->statistics.discounted);
     backend->host.ppo_normalizer(&ppo->spec, &state, &mail->step.normalizer);
     mail->begin = (CudaPpoReport){.infinite = CUDA_INFINITE_NONE, .infinite_param = UINT32_MAX};
@@ -146,6 +147,17 @@ static Status check_finite(const CudaPpo *ppo, uint32_t update) {
     return STATUS_OK;
 }
 
+static Status fetch_report(const CudaPpo *ppo) {
+    CUDA_TRACE_SCOPE(ppo->backend, IDLE, "wait for the GPU");
+    return cuda_download(ppo->backend, &ppo->mail->report, ppo->args.report, sizeof ppo->mail->report);
+}
+
+// What the rollout's time consists of is known only now: its scope is entered once more.
+static void tell_split(const CudaPpo *ppo) {
+    CUDA_TRACE_SCOPE(ppo->backend, SIMULATION, "ppo rollout");
+    ppo->backend->host.trace_split(ppo->mail->report.ticks.of);
+}
+
 static Status take_report(CudaPpo *ppo, uint32_t update, KernPpoReport *report) {
     const CudaPpoReport *r = &ppo->mail->report;
     double samples = (double)ppo->args.envs * (double)ppo->args.steps;
@@ -179,7 +191,8 @@ Status cuda_ppo_update(KernPpo *base, const KernPpoStep *step, KernPpoReport *re
     Pace p = {.backend = backend};
     TRY(roll_out(ppo, &p));
     TRY(learn(ppo, &p, step->epochs));
-    TRY(cuda_download(backend, &ppo->mail->report, ppo->args.report, sizeof ppo->mail->report));
+    TRY(fetch_report(ppo));
+    if (ppo->mail->step.is_probed) tell_split(ppo);
     TRY(check_finite(ppo, step->update));
     return take_report(ppo, step->update, report);
 }

@@ -1,6 +1,6 @@
 // Fused evaluation on the GPU: policy and simulator for whole episodes, in slices of a limited number of steps.
 #include "kernels/cuda/dense.cuh"
-#include "kernels/cuda/names.cuh"
+#include "kernels/cuda/probe.cuh"
 
 // A block's shared memory.
 typedef struct EvaluateShared {

@@ -166,6 +166,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS_MAX, 3)
     EvaluateShared m = evaluate_shared(a, OBS);
     uint32_t *slot = a.slots + (int64_t)blockIdx.x * a.slot_words;
     float *weights = a.weights == NULL ? NULL : a.weights + (int64_t)blockIdx.x * a.params_pad;
+    CudaProbe probe = cuda_probe(a.is_probed ? &a.counters->ticks : NULL);
     BODY(Episode) e = {};
     BODY(resume)(a, e, m, slot, weights);
     if (e.pair < 0) {
@@ -174,6 +175,7 @@ static __global__ void __launch_bounds__(CUDA_THREADS_MAX, 3)
         if (e.pair >= 0) BODY(begin)(a, e, m, slot, weights);
     }
     block_sync();
+    cuda_probe_lap(probe, HOST_TRACE_LEARNING);
     for (int32_t step = 0; step < a.steps && e.pair >= 0; step++) {
         for (int k = (int)threadIdx.x; k < OBS; k += (int)blockDim.x) {
             float x = m.obs[k];
@@ -183,14 +185,17 @@ static __global__ void __launch_bounds__(CUDA_THREADS_MAX, 3)
         }
         block_sync();
         const float *y = policy_outputs(a, m.weights, weights, m.activations, m.recurrent);
+        cuda_probe_lap(probe, HOST_TRACE_POLICY);
         if (threadIdx.x == 0) BODY(advance)(a, e, m, slot, y);
         block_sync();
+        cuda_probe_lap(probe, HOST_TRACE_SIMULATION);
         if (*m.done == 0) continue;
         BODY(record)(a, e, m);
         block_sync();
         BODY(next)(a, e, m);
         if (e.pair >= 0) BODY(begin)(a, e, m, slot, weights);
         block_sync();
+        cuda_probe_lap(probe, HOST_TRACE_LEARNING);
     }
     BODY(suspend)(a, e, m, slot);
 }

@@ -3,6 +3,7 @@
 #ifndef SHOAL_KERNELS_CUDA_LAUNCH_H
 #define SHOAL_KERNELS_CUDA_LAUNCH_H
 
+#include "host/trace.h"
 #include "kernels/kern.h"
 
 #ifdef __cplusplus
@@ -21,6 +22,11 @@ enum {
 // An infinite-report, so that the smallest of all is the one to name: step << 40 | env << 8 | field where envs are
 // stepped (step 0 in a batch), and pair << 32 | step << 8 | field in an evaluation.
 #define CUDA_INFINITE_NONE UINT64_MAX
+
+// What fused kernels add their phases' times to, in ticks of the SM's clock (kernels/cuda/probe.cuh).
+typedef struct CudaProbeTicks {
+    uint64_t of[HOST_TRACE_CATEGORIES];
+} CudaProbeTicks;
 
 // ---- batches (batch.cu) --------------------------------------------------------------------------------------------
 
@@ -46,6 +52,7 @@ typedef struct CudaWaveCounters {
     uint32_t next;     // the first (member, episode) that nobody has taken
     uint32_t finished; // how many are done
     uint64_t infinite;
+    CudaProbeTicks ticks;
 } CudaWaveCounters;
 
 // The words of a slot, which is what a block keeps between launches: these, then the simulator's state, its parameters,
@@ -82,6 +89,7 @@ typedef struct CudaEvaluateArgs {
     int32_t common;
     int32_t steps; // that each block makes in this launch
     int32_t slot_words, params_pad, width_pad;
+    int32_t is_probed; // whether phases are timed
 } CudaEvaluateArgs;
 
 // Bytes of shared memory a block needs, with its member's weights or without.

@@ -26,6 +26,7 @@ typedef struct CudaPpoStep {
     KernPpoStep step;
     int64_t adam_steps; // before the update
     float reward_scale;
+    int32_t is_probed; // whether the rollout's phases are timed
     KernNormalizer normalizer;
 } CudaPpoStep;
 
@@ -50,6 +51,7 @@ typedef struct CudaPpoReport {
     PpoAdamStep adam;
     PpoOutcome outcome;
     PpoMoments obs[POLICY_OBS_MAX];
+    CudaProbeTicks ticks; // of the rollout
 } CudaPpoReport;
 
 // Where a block keeps the activations of its rows (samples or envs): floats from the beginning of its scratch memory,

@@ -1,6 +1,7 @@
 // PPO's rollout on the GPU: policy, simulator and resets of every env, for many steps in one launch. A block has some
 // envs; they need nothing of others.
 #include "kernels/cuda/ppo_net.cuh"
+#include "kernels/cuda/probe.cuh"
 #include "kernels/ppo_random.h"
 
 // Row r's place among the samples.

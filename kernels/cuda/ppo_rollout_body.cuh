@@ -29,19 +29,24 @@ DEVICE_FN void BODY(ppo_act)(const CudaPpoArgs &a, PpoActing p, int64_t place) {
 }
 
 // One row's action and step. Returns PPO_TERMINATED, PPO_TRUNCATED or 0.
-DEVICE_FN int32_t BODY(ppo_step)(const CudaPpoArgs &a, const PpoBlock &b, int row, int64_t env, int32_t step) {
+DEVICE_FN int32_t BODY(ppo_step)(const CudaPpoArgs &a, const PpoBlock &b, CudaProbe &probe, int row, int64_t env,
+                                 int32_t step) {
     int64_t place = ppo_place(a, env, step);
     PpoActing acting = {env, step, ppo_head(b, a.network.actor_head, row), b.scratch.pitch,
                         a.action + place * (DISCRETE + ACTIONS)};
     a.value[place] = ppo_value(a, b, row);
     BODY(ppo_act)(a, acting, place);
+    cuda_probe_lap(probe, HOST_TRACE_POLICY);
     bool begins = BODY(step_env)(a.batch, env, step);
+    cuda_probe_lap(probe, HOST_TRACE_SIMULATION);
     int32_t ended = ppo_take_reward(a, env, place);
+    cuda_probe_lap(probe, HOST_TRACE_LEARNING);
     if (begins) BODY(begin_episode)(a.batch, env);
     return ended;
 }
 
-DEVICE_FN void BODY(ppo_group)(const CudaPpoArgs &a, PpoBlock &b, int64_t first_env, int32_t begin, int32_t end) {
+DEVICE_FN void BODY(ppo_group)(const CudaPpoArgs &a, PpoBlock &b, CudaProbe &probe, int64_t first_env, int32_t begin,
+                               int32_t end) {
     int row = (int)threadIdx.x;
     int64_t env = first_env + row;
     if (begin == 0 && row < b.rows) ppo_clear_outcome(a, env);
@@ -51,13 +56,16 @@ DEVICE_FN void BODY(ppo_group)(const CudaPpoArgs &a, PpoBlock &b, int64_t first_
         ppo_look(a, b, a.batch.view.obs, first_env, a.obs + ppo_place(a, first_env, step) * OBS);
         ppo_forward(a, b);
         ppo_take_states(a, b, first_env);
-        int32_t ended = row < b.rows ? BODY(ppo_step)(a, b, row, env, step) : 0;
+        int32_t ended = row < b.rows ? BODY(ppo_step)(a, b, probe, row, env, step) : 0;
         bool is_cut = ended == PPO_TRUNCATED;
-        if (__syncthreads_or(is_cut)) {
+        int any_cut = __syncthreads_or(is_cut);
+        cuda_probe_lap(probe, HOST_TRACE_SIMULATION); // of other rows; where their time is, most of it
+        if (any_cut) {
             ppo_look(a, b, a.batch.view.final_obs, first_env, NULL);
             ppo_forward(a, b);
             if (is_cut) a.final_value[ppo_place(a, env, step)] = ppo_value(a, b, row);
             __syncthreads();
+            cuda_probe_lap(probe, HOST_TRACE_LEARNING);
         }
         if (ended) ppo_clear_states(a, env);
     }
@@ -65,16 +73,18 @@ DEVICE_FN void BODY(ppo_group)(const CudaPpoArgs &a, PpoBlock &b, int64_t first_
     ppo_look(a, b, a.batch.view.obs, first_env, NULL);
     ppo_forward(a, b);
     if (row < b.rows) a.last_value[env] = ppo_value(a, b, row);
+    cuda_probe_lap(probe, HOST_TRACE_LEARNING);
 }
 
 static __global__ void __launch_bounds__(CUDA_PPO_ROLLOUT_THREADS, 4)
     BODY(ppo_rollout)(const __grid_constant__ CudaPpoArgs a, int32_t begin, int32_t end) {
     __shared__ GemmShared gemm_shared;
     PpoBlock b = {a.rollout, gemm_shared, ppo_scratch(a, a.rollout), 0, NULL, NULL};
+    CudaProbe probe = cuda_probe(a.step->is_probed ? &a.report->ticks : NULL);
     for (int64_t first = (int64_t)blockIdx.x * a.rollout.rows; first < a.envs;
          first += (int64_t)gridDim.x * a.rollout.rows) {
         b.rows = a.envs - first < a.rollout.rows ? (int)(a.envs - first) : a.rollout.rows;
-        BODY(ppo_group)(a, b, first, begin, end);
+        BODY(ppo_group)(a, b, probe, first, begin, end);
         __syncthreads();
     }
 }
