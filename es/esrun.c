@@ -4,6 +4,7 @@
 #include "es/es.h"
 #include "kernels/launcher.h"
 #include "profiler/prof_launch.h"
+#include "profiler/prof_nvtx.h"
 
 typedef struct EsRun {
     Es es;
@@ -120,7 +121,7 @@ int main(int argc, char **argv) {
         .save = save,
         .load = load,
     };
-    prof_launch_open();
+    prof_nvtx_attach();
     int status = kern_launch(&trainer, argc, argv);
     prof_launch_free(&profile);
     return status;

@@ -4,6 +4,7 @@
 #include "kernels/launcher.h"
 #include "ppo/ppo.h"
 #include "profiler/prof_launch.h"
+#include "profiler/prof_nvtx.h"
 
 typedef struct PpoRun {
     Ppo ppo;
@@ -128,7 +129,7 @@ int main(int argc, char **argv) {
         .save = save,
         .load = load,
     };
-    prof_launch_open();
+    prof_nvtx_attach();
     int status = kern_launch(&trainer, argc, argv);
     prof_launch_free(&profile);
     return status;

@@ -1,17 +1,9 @@
 #include "profiler/prof_launch.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "profiler/prof_nvtx.h"
-
 enum { TRACES_MAX = 10000 };
-
-void prof_launch_open(void) {
-    const char *tool = getenv("NVTX_INJECTION64_PATH");
-    if (tool != NULL && tool[0] != '\0') prof_nvtx_attach();
-}
 
 static Status trace_path(const char *folder, int64_t rank, int number, char path[HOST_PATH_MAX]) {
     char name[64], suffix[16] = "";
@@ -53,6 +45,7 @@ Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfProcess
     Status status = start_recorder(launch, &options);
     if (status != STATUS_OK) {
         prof_cupti_close(launch->cupti, NULL);
+        launch->cupti = NULL;
         return status;
     }
     if (launch->cupti != NULL) prof_cupti_attach(launch->cupti, launch->recorder);

@@ -22,10 +22,6 @@ typedef struct ProfLaunch {
     char run[HOST_PATH_MAX];
 } ProfLaunch;
 
-// Once, before anything is traced: where a tool that takes NVTX ranges is loaded (NVTX_INJECTION64_PATH is set, as
-// Nsight Systems does), scopes are its ranges, until a profile of Shoal's own begins.
-void prof_launch_open(void);
-
 // The trace is RUN/profile/rank-0.trace, or rank-0.2.trace and so on where there are traces already. `text` receives why
 // a GPU's work cannot be recorded, which ends no profile; "" where it is.
 Status prof_launch_start(void *launch, const HostTraceRun *run, char *text, size_t size) HOST_MUST_CHECK;

@@ -1,6 +1,7 @@
 #include "profiler/prof_nvtx.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 
 #include "host/trace.h"
 
@@ -65,6 +66,8 @@ static void nvtx_phase(const HostTraceHooks *hooks, HostTracePhase phase) {
 }
 
 void prof_nvtx_attach(void) {
+    const char *tool = getenv("NVTX_INJECTION64_PATH");
+    if (tool == NULL || tool[0] == '\0') return;
     static const HostTraceHooks hooks = {nvtx_begin, nvtx_end, nvtx_mark, nvtx_join, nvtx_split, nvtx_phase};
     domain = nvtxDomainCreateA("shoal");
     for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)

@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-// To the hooks of host/trace.h, for as long as the process lives or until something else is attached.
+// Once, before anything is traced: where a tool takes NVTX ranges (NVTX_INJECTION64_PATH is set, as Nsight Systems
+// does), to the hooks of host/trace.h, until something else is attached: a profile of Shoal's own.
 void prof_nvtx_attach(void);
 
 #ifdef __cplusplus
