@@ -1,4 +1,5 @@
 // Graphs: which node a kernel's record is of, and where that node comes from.
+#include <map>
 #include <set>
 
 #include "tests/vgpu/cupti/cupti_test_util.h"
@@ -185,14 +186,14 @@ TEST_F(CuptiGraph, TracedAsAWholeAGraphHidesItsNodes) {
 // Also where a callback calls the runtime in the middle of another call.
 TEST_F(CuptiGraph, ACallKeepsItsNumberThroughCallbacksInIt) {
     ASSERT_CUPTI(cuptiUnsubscribe(subscriber_));
-    static uint32_t launch_correlation;
+    static uint32_t create_correlation;
     subscribe(
         [](void *, CUpti_CallbackDomain domain, CUpti_CallbackId cbid, const void *data) {
             int device = 0;
             if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
                 EXPECT_CUDA(cudaGetDevice(&device));
             } else if (cbid == CUPTI_RUNTIME_TRACE_CBID_cudaStreamCreateWithFlags_v5000) {
-                launch_correlation = static_cast<const CUpti_CallbackData *>(data)->correlationId;
+                create_correlation = static_cast<const CUpti_CallbackData *>(data)->correlationId;
             }
         },
         nullptr);
@@ -201,7 +202,8 @@ TEST_F(CuptiGraph, ACallKeepsItsNumberThroughCallbacksInIt) {
     enable({CUPTI_ACTIVITY_KIND_RUNTIME});
     { Stream stream; }
     flush();
-    const CUpti_ActivityAPI *call = find_correlated(Records::get().calls(), launch_correlation);
+    auto calls = Records::get().calls();
+    const CUpti_ActivityAPI *call = find_correlated(calls, create_correlation);
     ASSERT_NE(call, nullptr);
     EXPECT_EQ(call->cbid, uint32_t(CUPTI_RUNTIME_TRACE_CBID_cudaStreamCreateWithFlags_v5000));
 }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <ctime>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -48,7 +48,7 @@ class Records {
     void clear() {
         std::lock_guard lock(mutex_);
         bytes_.clear();
-        buffers_ = 0, given_ = 0;
+        buffers_ = 0;
         buffer_bytes = BYTES, buffer_records = 0;
     }
 
@@ -96,7 +96,7 @@ class Records {
     static void request(uint8_t **buffer, size_t *bytes, size_t *records) {
         *bytes = get().buffer_bytes;
         *records = get().buffer_records;
-        *buffer = *bytes > 0 ? static_cast<uint8_t *>(aligned_alloc(8, *bytes)) : nullptr;
+        *buffer = *bytes > 0 ? static_cast<uint8_t *>(malloc(*bytes)) : nullptr;
     }
 
     static void complete(CUcontext, uint32_t, uint8_t *buffer, size_t, size_t valid) {
@@ -111,7 +111,7 @@ class Records {
   private:
     std::mutex mutex_;
     std::vector<std::vector<uint8_t>> bytes_;
-    size_t buffers_ = 0, given_ = 0;
+    size_t buffers_ = 0;
     std::thread::id deliverer_;
 };
 
@@ -165,25 +165,31 @@ class CuptiTest : public RuntimeTest {
 // Work of a stream that waits in it until it is opened, whatever comes behind.
 class Gate {
   public:
-    explicit Gate(cudaStream_t stream) { EXPECT_CUDA(cudaLaunchHostFunc(stream, wait, this)); }
+    explicit Gate(cudaStream_t stream) { EXPECT_CUDA(cudaLaunchHostFunc(stream, wait, new Flag(is_open_))); }
     ~Gate() { open(); }
     Gate(const Gate &) = delete;
     Gate &operator=(const Gate &) = delete;
-    void open() { is_open_ = true; }
+    void open() { *is_open_ = true; }
 
   private:
-    static void wait(void *gate) {
-        while (!static_cast<Gate *>(gate)->is_open_)
+    using Flag = std::shared_ptr<std::atomic<bool>>; // the stream may look at it when the gate is gone
+
+    static void wait(void *data) {
+        std::unique_ptr<Flag> flag(static_cast<Flag *>(data));
+        while (!**flag)
             std::this_thread::yield();
     }
-    std::atomic<bool> is_open_{false};
+
+    Flag is_open_ = std::make_shared<std::atomic<bool>>(false);
 };
 
+// It points into the list.
 template <typename Record> const Record *find_correlated(const std::vector<Record> &records, uint32_t correlation) {
     for (const Record &record : records) {
         if (record.correlationId == correlation) return &record;
     }
     return nullptr;
 }
+template <typename Record> const Record *find_correlated(std::vector<Record> &&, uint32_t) = delete;
 
 #endif
