@@ -64,8 +64,9 @@ typedef struct KernRunPlan {
 
 // What records a profile of a run, in its folder: kern_launch() says when.
 typedef struct KernProfiler {
-    // From now on. device_kind: "cpu" or "cuda"; device: for people.
-    Status (*start)(void *self, const char *folder, const char *tool, const char *device_kind, const char *device);
+    // From now on. device_kind: "cpu" or "cuda"; device: for people; is_full: --profile-detail full.
+    Status (*start)(void *self, const char *folder, const char *tool, const char *device_kind, const char *device,
+                    bool is_full);
     // No longer. `text` receives a line for people.
     Status (*stop)(void *self, char *text, size_t size);
     void *self; // lasts as long as the program's threads

@@ -7,7 +7,7 @@ Status launch_profile_begin(LaunchRun *run) {
     if (!o->profile || run->is_profiled || step < o->profile_first || step > o->profile_last) return STATUS_OK;
     const KernProfiler *profiler = &run->trainer->profiler;
     TRY(profiler->start(profiler->self, run->dir.path, run->trainer->tool, run->device.pool != NULL ? "cpu" : "cuda",
-                        run->device.text));
+                        run->device.text, o->profile_full));
     run->is_profiled = true;
     return STATUS_OK;
 }

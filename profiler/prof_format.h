@@ -31,7 +31,7 @@ typedef enum ProfBlockType {
     PROF_BLOCK_END = 6,
 } ProfBlockType;
 
-enum { PROF_OTHER_PHASE = 1, PROF_OTHER_DROPPED = 2 };
+enum { PROF_OTHER_PHASE = 1, PROF_OTHER_DROPPED = 2, PROF_OTHER_STRETCH = 3, PROF_OTHER_READER = 4 };
 
 typedef struct ProfBlock {
     uint16_t version, type;

@@ -20,11 +20,11 @@ static Status trace_path(const char *run, int64_t rank, char path[HOST_PATH_MAX]
     return host_fail(STATUS_IO, "%s is full of traces", folder);
 }
 
-Status prof_launch_start(void *context, const char *run, const char *tool, const char *device_kind,
-                         const char *device) {
+Status prof_launch_start(void *context, const char *run, const char *tool, const char *device_kind, const char *device,
+                         bool is_full) {
     ProfLaunch *launch = context;
     char path[HOST_PATH_MAX];
-    ProfRecordOptions options = {.path = path, .process = {.rank = 0, .workers = 1}};
+    ProfRecordOptions options = {.path = path, .process = {.rank = 0, .workers = 1}, .is_full = is_full};
     snprintf(options.process.tool, sizeof options.process.tool, "%s", tool);
     snprintf(options.process.device_kind, sizeof options.process.device_kind, "%s", device_kind);
     snprintf(options.process.device, sizeof options.process.device, "%s", device);

@@ -6,6 +6,7 @@
 #ifndef SHOAL_PROFILER_PROF_LAUNCH_H
 #define SHOAL_PROFILER_PROF_LAUNCH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "host/file.h"
@@ -21,8 +22,8 @@ typedef struct ProfLaunch {
 } ProfLaunch;
 
 // The trace is RUN/profile/rank-0.trace, or rank-0.2.trace and so on where a call before this one left traces.
-Status prof_launch_start(void *launch, const char *run, const char *tool, const char *device_kind,
-                         const char *device) HOST_MUST_CHECK;
+Status prof_launch_start(void *launch, const char *run, const char *tool, const char *device_kind, const char *device,
+                         bool is_full) HOST_MUST_CHECK;
 Status prof_launch_stop(void *launch, char *text, size_t size) HOST_MUST_CHECK;
 void prof_launch_free(ProfLaunch *launch);
 

@@ -176,7 +176,8 @@ TEST(Summary, DenseScopesAreNotCorrectedFor) {
     ProfCost cost = {};
     TraceFile file, costs;
     ASSERT_EQ(STATUS_OK, prof_cost_measure(&cost)) << host_message();
-    cost.pair_ns = {10, 10, 10};
+    for (ProfEstimate &e : cost.each_ns)
+        e = {10, 10, 10};
     ASSERT_EQ(STATUS_OK, prof_cost_save(&cost, costs.path())) << host_message();
     for (int scopes : {4, 6, 5}) { // of 1000 ns
         Trace t = gpu_trace();
