@@ -5,7 +5,9 @@
 //
 // Scopes that have no further working scopes within them are leaves: the time of a program should lie in them. Where
 // one loop does the work of several categories, it measures some of its rounds and says how the time of its scope is to
-// be shared out: host_trace_split().
+// be shared out: host_trace_split(). Where the profiler wants full detail, such a loop opens scopes in its rounds, but
+// for stretches of it that are picked at random and left plain, and says of each stretch how long it took
+// (host_trace_stretch()): the difference is what the scopes cost there.
 //
 // Ownership: the hooks and all names must live as long as they are attached (use literals and statics). Errors: none.
 // Thread safety: scopes from any thread, properly nested per thread. Attach and detach while no loop of a pool runs; a
@@ -14,6 +16,7 @@
 #ifndef SHOAL_HOST_TRACE_H
 #define SHOAL_HOST_TRACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #if !defined(__x86_64__) && !defined(__aarch64__)
@@ -38,7 +41,8 @@ typedef enum HostTraceCategory {
 #define HOST_TRACE_ENUM(name, meaning) HOST_TRACE_##name,
     HOST_TRACE_LIST(HOST_TRACE_ENUM)
 #undef HOST_TRACE_ENUM
-        HOST_TRACE_CATEGORIES
+        HOST_TRACE_CATEGORIES,
+    HOST_TRACE_ENCLOSING = 15, // instead of a category: that of the enclosing scope
 } HostTraceCategory;
 
 // P(name, what the process does)
@@ -68,7 +72,15 @@ typedef struct HostTraceRun {
     const char *device_kind, *device; // "cpu" or "cuda"; for people
     int64_t devices, threads;         // that the process computes on: devices, threads of its pool
     int64_t envs;                     // in flight: environments, or members of a population; 0: unknown
+    bool is_full;                     // full detail, see below
 } HostTraceRun;
+
+// What becomes of the stretch of a loop that is under way on a thread.
+typedef enum HostTraceStretch {
+    HOST_STRETCH_NEXT,   // it ends, if it has units, and another one begins
+    HOST_STRETCH_PAUSE,  // its thread does other things for a while
+    HOST_STRETCH_RESUME, // goes on with it
+} HostTraceStretch;
 
 typedef struct HostTraceHooks HostTraceHooks;
 struct HostTraceHooks {
@@ -78,6 +90,8 @@ struct HostTraceHooks {
     void (*join)(const HostTraceHooks *hooks, HostTraceMark mark);
     void (*split)(const HostTraceHooks *hooks, const uint64_t weight[HOST_TRACE_CATEGORIES]);
     void (*phase)(const HostTraceHooks *hooks, HostTracePhase phase);
+    void (*stretch)(const HostTraceHooks *hooks, HostTraceStretch what, bool is_plain, uint64_t units);
+    bool is_full; // full detail: loops end stretches
 };
 
 extern const HostTraceHooks *host_trace_attached; // NULL: off. Read through the functions below.
@@ -124,6 +138,13 @@ static inline const HostTraceHooks *host_trace_join(HostTraceMark mark) {
 static inline void host_trace_split(const uint64_t weight[HOST_TRACE_CATEGORIES]) {
     const HostTraceHooks *hooks = host_trace_hooks();
     if (__builtin_expect(hooks != NULL, 0)) hooks->split(hooks, weight);
+}
+
+// Of a stretch of the loop whose scope is this thread's innermost. At its end: scopes were opened in it, or it is
+// plain; the loop did `units` in it, as it counts them.
+static inline void host_trace_stretch(HostTraceStretch what, bool is_plain, uint64_t units) {
+    const HostTraceHooks *hooks = host_trace_hooks();
+    if (__builtin_expect(hooks != NULL, 0)) hooks->stretch(hooks, what, is_plain, units);
 }
 
 // The process goes over to another phase.

@@ -16,6 +16,7 @@ Status launch_profile_begin(LaunchRun *run) {
         .devices = 1,
         .threads = pool != NULL ? host_pool_threads(pool) : 1,
         .envs = run->at.envs,
+        .is_full = o->profile_full,
     };
     TRY(profiler->start(profiler->self, &what, text, sizeof text));
     run->profiled_from = run->at.env_steps;

@@ -17,7 +17,7 @@ typedef struct LaunchOptions {
     const char *env, *out, *resume, *config, *eval;
     int64_t seed, test_every, test_episodes, checkpoint_every;
     double target;
-    bool stop_at_target, list, dry_run, json, quiet, profile;
+    bool stop_at_target, list, dry_run, json, quiet, profile, profile_full;
     int64_t profile_first, profile_last; // steps of the run, counted from 1
     int threads;                         // 0: as many as allowed
 } LaunchOptions;

@@ -45,7 +45,8 @@ static void read_options(LaunchRun *run) {
     o->dry_run = host_config_flag(c, "dry_run");
     o->json = host_config_flag(c, "json");
     o->quiet = host_config_flag(c, "quiet");
-    o->profile = host_config_flag(c, "profile") || host_config_chars(c, "profile_window")[0] != '\0';
+    o->profile_full = host_config_choice(c, "profile_detail") == 1;
+    o->profile = host_config_flag(c, "profile") || host_config_chars(c, "profile_window")[0] != '\0' || o->profile_full;
 }
 
 // What --resume and --eval do not go with.

@@ -20,6 +20,7 @@
 #define SHOAL_PROFILER_PROF_ANALYSIS_H
 
 #include "host/status.h"
+#include "profiler/prof_estimate.h"
 #include "profiler/prof_read.h"
 #include "profiler/prof_trace.h"
 
@@ -68,6 +69,21 @@ typedef enum ProfGap {
         PROF_GAPS
 } ProfGap;
 
+// What the recorder does for a program, each of which takes time of its own. C(name, what it is)
+#define PROF_COST_LIST(C)                              \
+    C(SCOPE, "a scope's begin and end")                \
+    C(JOIN, "joining another thread's scope, its end") \
+    C(SPLIT, "saying what a scope's time consists of") \
+    C(STRETCH, "ending a stretch of a loop")           \
+    C(PAUSE, "leaving a stretch, and coming back to it")
+
+typedef enum ProfCostClass {
+#define PROF_COST_ENUM(name, meaning) PROF_COST_##name,
+    PROF_COST_LIST(PROF_COST_ENUM)
+#undef PROF_COST_ENUM
+        PROF_COSTS
+} ProfCostClass;
+
 // On the wall clock.
 typedef struct ProfWall {
     int64_t cpu_ns, gpu_ns, both_ns;
@@ -75,13 +91,16 @@ typedef struct ProfWall {
 
 // Of one node in one phase.
 typedef struct ProfCell {
-    int64_t count;                 // how often it was entered; joining does not count
-    int64_t entries, main_entries; // by any thread, joining too; by the main thread
-    int64_t thread_ns;             // of all threads
-    int64_t main_ns;               // of the main thread
-    int64_t intervals;             // of the device
-    int64_t device_ns;             // sum of them
-    int64_t bound_ns;              // the device is idle, and this node is what the main thread is in
+    int64_t count;                               // how often it was entered; joining does not count
+    int64_t costs[PROF_COSTS];                   // what the recorder did, by any thread,
+    int64_t main_costs[PROF_COSTS];              // by the main thread
+    int64_t recorded_units, main_recorded_units; // of stretches that are not plain
+    int64_t plain_ns;                            // of those that are, all threads
+    int64_t thread_ns;                           // of all threads
+    int64_t main_ns;                             // of the main thread
+    int64_t intervals;                           // of the device
+    int64_t device_ns;                           // sum of them
+    int64_t bound_ns;                            // the device is idle, and this node is what the main thread is in
     ProfWall wall;
 } ProfCell;
 
@@ -92,6 +111,9 @@ typedef struct ProfNode {
     uint8_t layer;
     bool is_leaf; // no scope within it is anything but a wait, or a call of a device's interface
     uint64_t split[HOST_TRACE_CATEGORIES]; // weights; all 0: its time is of its category
+    bool is_loop;                          // it has stretches
+    int32_t loop;                          // the outermost loop of known excess that it is or is part of; -1: none
+    ProfExcess excess;                     // of a loop
     ProfCell cell[HOST_TRACE_PHASES];
 } ProfNode;
 
@@ -103,6 +125,7 @@ typedef struct ProfAnalysis {
     int64_t events, dropped, dropped_intervals; // the last: of those dropped, records of a device's work
     int64_t unmatched_ends, too_deep;           // ends without a begin; scopes beyond PROF_DEPTH_MAX
     int threads, queues;
+    int64_t reader_ns; // processor time of the recorder's own thread
 
     ProfNode *nodes; // [node_count]; a parent comes before its children
     int32_t node_count;

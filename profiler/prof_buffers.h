@@ -49,6 +49,12 @@ typedef struct ProfThread {
     _Alignas(64) ProfBuffer *buffer; // NULL: none could be had yet
     uint32_t used, depth;
     uint32_t skipped; // scopes that are open and were dropped
+    struct {
+        uint64_t since, pause_since, paused; // ticks
+        uint64_t pauses;
+        int64_t used_ns; // the thread's processor time at the begin
+    } stretch;
+    uint32_t filled; // buffers
     uint32_t stream;
     uint64_t stack[PROF_RECORD_DEPTH]; // words of the open scopes
     _Atomic int64_t dropped;
@@ -69,6 +75,7 @@ struct ProfRecorder {
     ProfBuffer *buffers; // [buffer_count]
     size_t buffer_count, buffer_bytes;
     ProfCollector collector;
+    uint32_t wake_every;
     ProfThread *threads; // [PROF_RECORD_THREADS]
     _Atomic uint32_t thread_count;
     _Atomic int64_t dropped; // of threads that found no place

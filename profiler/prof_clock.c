@@ -81,3 +81,9 @@ int64_t prof_clock_ns(ProfClock *clock, uint64_t ticks) {
     if (ticks < clock->from.ticks) return clock->from.ns; // older than all readings
     return clock->from.ns + (int64_t)((Wide)(ticks - clock->from.ticks) * clock->rate >> 32);
 }
+
+int64_t prof_clock_span_ns(ProfClock *clock, uint64_t ticks) {
+    if (!clock->is_counter) return (int64_t)ticks;
+    const ProfSync *last = &clock->sync[clock->count - 1];
+    return prof_clock_ns(clock, last->ticks) - prof_clock_ns(clock, last->ticks - ticks);
+}

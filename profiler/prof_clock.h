@@ -46,6 +46,9 @@ uint64_t prof_clock_sync(ProfClock *clock);
 // Nanoseconds of a moment that is no later than the last reading (later ones are guessed).
 int64_t prof_clock_ns(ProfClock *clock, uint64_t ticks);
 
+// Nanoseconds of so many ticks, about now.
+int64_t prof_clock_span_ns(ProfClock *clock, uint64_t ticks);
+
 static inline uint64_t prof_ticks(bool is_counter) {
     return __builtin_expect(is_counter, 1) ? host_trace_ticks() : (uint64_t)host_now_ns();
 }

@@ -13,19 +13,6 @@
 
 enum { REPEATS = 41, LOOPS = 2000, NAME_BYTES = 8, CONTENT_MAX = 1 << 16 };
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-ProfEstimate prof_estimate(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, compare);
-    double median = count % 2 != 0 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
-    // How many values lie below the median is binomial: within 1.96 deviations, sqrt(count) / 2 each, in 95% of cases.
-    int reach = (int)ceil(0.98 * sqrt((double)count)), low = count / 2 - reach, high = (count - 1) / 2 + reach;
-    return (ProfEstimate){values[low > 0 ? low : 0], median, values[high < count ? high : count - 1]};
-}
-
 // ---- measuring -----------------------------------------------------------------------------------------------------
 
 // Some hundred nanoseconds of work that depends on itself.
@@ -35,28 +22,39 @@ static uint64_t work(uint64_t x) {
     return x;
 }
 
-static double time_loop(const char *name, bool scopes, uint64_t *x) {
-    double start_s = host_now_s();
+// Work with what the recorder does for one class; PROF_COSTS: without any.
+static double time_loop(int class, HostTraceMark mark, uint64_t *x) {
+    static const uint64_t weight[HOST_TRACE_CATEGORIES] = {1000, 1000, 1000};
+    int64_t start_ns = host_thread_ns(); // other programs do not count
     for (int i = 0; i < LOOPS; i++) {
-        const HostTraceHooks *scope = scopes ? host_trace_begin(HOST_TRACE_HOST, name) : NULL;
+        const HostTraceHooks *scope = NULL;
+        if (class == PROF_COST_SCOPE) scope = host_trace_begin(HOST_TRACE_HOST, "work");
+        if (class == PROF_COST_JOIN) scope = host_trace_join(mark);
         *x = work(*x);
         __asm__ volatile("" : "+r"(*x)::"memory");
+        if (class == PROF_COST_SPLIT) host_trace_split(weight);
+        if (class == PROF_COST_STRETCH) host_trace_stretch(HOST_STRETCH_NEXT, false, 1);
+        if (class == PROF_COST_PAUSE) host_trace_stretch(HOST_STRETCH_PAUSE, false, 0);
+        if (class == PROF_COST_PAUSE) host_trace_stretch(HOST_STRETCH_RESUME, false, 0);
         host_trace_end(scope);
     }
-    return (host_now_s() - start_s) / LOOPS * 1e9;
+    return (double)(host_thread_ns() - start_ns) / LOOPS;
 }
 
-static void measure_pairs(char names[REPEATS][NAME_BYTES], double *pair_ns) {
+static void measure_each(char names[REPEATS][NAME_BYTES], double each_ns[PROF_COSTS][REPEATS]) {
+    HOST_TRACE_SCOPE(HOST, "calibration");
+    HostTraceMark mark = host_trace_mark();
     uint64_t x = 1;
     for (int r = -1; r < REPEATS; r++) { // the first is to warm up
-        double with_ns = 0.0, without_ns = 0.0;
-        for (int i = 0; i < 2; i++) { // in turn, each first as often
-            bool scopes = (r + i) % 2 == 0;
-            *(scopes ? &with_ns : &without_ns) = time_loop("work", scopes, &x);
+        double ns[PROF_COSTS + 1];
+        for (int i = 0; i <= PROF_COSTS; i++) { // in turn, each first as often
+            int class = (r + 1 + i) % (PROF_COSTS + 1);
+            ns[class] = time_loop(class, mark, &x);
             usleep(2000); // for the recorder's own thread
         }
         if (r < 0) continue;
-        pair_ns[r] = with_ns - without_ns;
+        for (int class = 0; class < PROF_COSTS; class ++)
+            each_ns[class][r] = ns[class] - ns[PROF_COSTS];
         for (int i = 0; i < LOOPS / 4; i++)
             host_trace_end(host_trace_begin(HOST_TRACE_HOST, names[r]));
     }
@@ -95,7 +93,7 @@ static void describe_machine(ProfCost *cost) {
 static Status measure_into(const char *path, ProfCost *cost) {
     static const char letters[] = "0123456789";
     char names[REPEATS][NAME_BYTES] = {{0}};
-    double pair_ns[REPEATS], inside_ns[REPEATS];
+    double each_ns[PROF_COSTS][REPEATS], inside_ns[REPEATS];
     for (int r = 0; r < REPEATS; r++) {
         names[r][0] = 'r';
         names[r][1] = letters[r / 10];
@@ -104,12 +102,13 @@ static Status measure_into(const char *path, ProfCost *cost) {
     ProfRecordOptions options = {.path = path};
     ProfRecorder *recorder = NULL;
     TRY(prof_recorder_start(&options, &recorder));
-    measure_pairs(names, pair_ns);
+    measure_each(names, each_ns);
     Status status = prof_recorder_stop(recorder, NULL);
     prof_recorder_free(recorder);
     TRY(status);
     TRY(read_insides(path, names, inside_ns));
-    cost->pair_ns = prof_estimate(pair_ns, REPEATS);
+    for (int i = 0; i < PROF_COSTS; i++)
+        cost->each_ns[i] = prof_estimate(each_ns[i], REPEATS);
     cost->inside_ns = prof_estimate(inside_ns, REPEATS);
     return STATUS_OK;
 }
@@ -137,14 +136,24 @@ Status prof_cost_path(char path[HOST_PATH_MAX]) {
     return host_file_join(home, ".cache/shoal/profiler-cost.json", path);
 }
 
+const char *prof_cost_name(ProfCostClass of) {
+    static const char *const names[] = {"scope", "join", "split", "stretch", "pause"};
+    _Static_assert(sizeof names / sizeof names[0] == PROF_COSTS, "a name for each class");
+    return names[of];
+}
+
+static json_t *pack(const ProfEstimate *e) { return json_pack("[fff]", e->low, e->median, e->high); }
+
 Status prof_cost_save(const ProfCost *cost, const char *path) {
     char folder[HOST_PATH_MAX];
     const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - path) : 1, slash != NULL ? path : ".");
     TRY(host_file_make_folder(folder));
-    const ProfEstimate *p = &cost->pair_ns, *i = &cost->inside_ns;
-    json_t *json = json_pack("{ss ss s[fff] s[fff]}", "host", cost->host, "cpu", cost->cpu, "pair_ns", p->low,
-                             p->median, p->high, "inside_ns", i->low, i->median, i->high);
+    json_t *costs = json_object();
+    for (int i = 0; i < PROF_COSTS; i++)
+        json_object_set_new(costs, prof_cost_name((ProfCostClass)i), pack(&cost->each_ns[i]));
+    json_t *json = json_pack("{ss ss so so}", "host", cost->host, "cpu", cost->cpu, "costs", costs, "inside_ns",
+                             pack(&cost->inside_ns));
     char *text = json != NULL ? json_dumps(json, JSON_INDENT(1)) : NULL;
     json_decref(json);
     if (text == NULL) return host_fail(STATUS_MEMORY, "no memory for %s", path);
@@ -154,7 +163,18 @@ Status prof_cost_save(const ProfCost *cost, const char *path) {
     return status;
 }
 
-static bool is_sound(const ProfEstimate *e) { return e->low <= e->median && e->median <= e->high; }
+static bool unpack(json_t *json, ProfEstimate *e) {
+    return json_unpack(json, "[FFF]", &e->low, &e->median, &e->high) == 0 && e->low <= e->median &&
+           e->median <= e->high;
+}
+
+static bool unpack_costs(json_t *json, ProfCost *cost) {
+    const json_t *costs = json_object_get(json, "costs");
+    bool is_sound = unpack(json_object_get(json, "inside_ns"), &cost->inside_ns);
+    for (int i = 0; i < PROF_COSTS; i++)
+        is_sound = is_sound && unpack(json_object_get(costs, prof_cost_name((ProfCostClass)i)), &cost->each_ns[i]);
+    return is_sound;
+}
 
 Status prof_cost_load(const char *path, ProfCost *cost, bool *found) {
     *found = false;
@@ -166,36 +186,87 @@ Status prof_cost_load(const char *path, ProfCost *cost, bool *found) {
     json_t *json = json_loadb(text, size, 0, NULL);
     free(text);
     const char *host = "", *cpu = "";
-    ProfEstimate *p = &cost->pair_ns, *i = &cost->inside_ns;
-    int failed = json_unpack(json, "{ss ss s[FFF] s[FFF]}", "host", &host, "cpu", &cpu, "pair_ns", &p->low, &p->median,
-                             &p->high, "inside_ns", &i->low, &i->median, &i->high);
+    bool is_sound = json_unpack(json, "{ss ss}", "host", &host, "cpu", &cpu) == 0 && unpack_costs(json, cost);
+    bool is_older = json_object_get(json, "pair_ns") != NULL;
     ProfCost here = {.host = ""};
     describe_machine(&here);
-    *found = failed == 0 && strcmp(host, here.host) == 0 && strcmp(cpu, here.cpu) == 0;
+    *found = is_sound && strcmp(host, here.host) == 0 && strcmp(cpu, here.cpu) == 0;
     json_decref(json);
     memcpy(cost->host, here.host, sizeof cost->host);
     memcpy(cost->cpu, here.cpu, sizeof cost->cpu);
-    if (failed == 0 && is_sound(p) && is_sound(i)) return STATUS_OK;
-    return host_fail(STATUS_CORRUPT, "%s: is no file of costs; profreport --calibrate makes it anew", path);
+    if (is_sound) return STATUS_OK;
+    return host_fail(STATUS_CORRUPT, "%s: is %s; profreport --calibrate makes it anew", path,
+                     is_older ? "of an earlier version, which measured less" : "no file of costs");
 }
 
 // ---- correction ----------------------------------------------------------------------------------------------------
 
-ProfEstimate prof_cost_wall(const ProfCost *cost, const ProfSummary *s) {
-    double wall_ns = (double)s->total.wall_ns, entries = (double)s->total.main_entries;
-    const ProfEstimate *pair = &cost->pair_ns;
-    return (ProfEstimate){wall_ns - entries * pair->high, wall_ns - entries * pair->median,
-                          wall_ns - entries * pair->low};
+static ProfEstimate around(double ns, double half_ns) { return (ProfEstimate){ns - half_ns, ns, ns + half_ns}; }
+
+ProfCorrection prof_cost_correct(const ProfCost *cost, const ProfSummary *s) {
+    ProfCorrection c = {.excess_ns = around(s->excess.ns, sqrt(s->excess.half_square))};
+    for (int i = 0; cost != NULL && i < PROF_COSTS; i++) {
+        double count = (double)s->total.main_costs[i];
+        c.costs_ns.low += count * cost->each_ns[i].low;
+        c.costs_ns.median += count * cost->each_ns[i].median;
+        c.costs_ns.high += count * cost->each_ns[i].high;
+    }
+    // Independent of each other: deviations add up as squares do.
+    double up_ns = hypot(c.costs_ns.high - c.costs_ns.median, c.excess_ns.high - c.excess_ns.median);
+    double down_ns = hypot(c.costs_ns.median - c.costs_ns.low, c.excess_ns.median - c.excess_ns.low);
+    double left_ns = (double)s->total.wall_ns - c.costs_ns.median - c.excess_ns.median;
+    c.wall_ns = (ProfEstimate){left_ns - up_ns, left_ns, left_ns + down_ns};
+    return c;
 }
 
-static double without(const ProfScope *scope, double inside_ns, double pair_ns) {
-    double ns = (double)scope->thread_ns - (double)scope->entries * inside_ns -
-                (double)scope->entries_within * (pair_ns - inside_ns);
+// `ns` less what entries cost within it.
+static double without(double ns, const ProfScope *scope, double inside_ns, double pair_ns) {
+    ns -= (double)scope->entries * inside_ns + (double)scope->entries_within * (pair_ns - inside_ns);
     return ns > 0.0 ? ns : 0.0;
 }
 
-ProfEstimate prof_cost_scope(const ProfCost *cost, const ProfScope *scope) {
-    const ProfEstimate *pair = &cost->pair_ns, *inside = &cost->inside_ns;
-    return (ProfEstimate){without(scope, inside->high, pair->high), without(scope, inside->median, pair->median),
-                          without(scope, inside->low, pair->low)};
+// A scope's time in recorded stretches, without what was spent on scopes.
+static double recorded_ns(const ProfCost *cost, const ProfSummary *s, int32_t at) {
+    const ProfScope *scope = &s->scopes[at];
+    double ns = (double)(scope->thread_ns - scope->plain_ns);
+    if (cost == NULL) return ns;
+    double pair_ns = cost->each_ns[PROF_COST_SCOPE].median, inside_ns = cost->inside_ns.median;
+    ProfScope within = *scope;
+    if (scope->loop == at) within.entries = 0; // they begin outside
+    return without(ns, &within, inside_ns, pair_ns);
+}
+
+static ProfEstimate corrected_apart(const ProfCost *cost, const ProfScope *scope) {
+    double ns = (double)scope->thread_ns;
+    if (cost == NULL) return around(ns, 0.0);
+    const ProfEstimate *pair = &cost->each_ns[PROF_COST_SCOPE], *inside = &cost->inside_ns;
+    return (ProfEstimate){without(ns, scope, inside->high, pair->high),
+                          without(ns, scope, inside->median, pair->median), without(ns, scope, inside->low, pair->low)};
+}
+
+// Of a whole loop.
+typedef struct Loop {
+    double raw_ns, recorded_ns;
+} Loop;
+
+Status prof_cost_scopes(const ProfCost *cost, const ProfSummary *s, ProfEstimate *corrected) {
+    Loop *loops = calloc((size_t)s->scope_count + 1, sizeof *loops);
+    if (loops == NULL) return host_fail(STATUS_MEMORY, "no memory for the scopes of a report");
+    for (int32_t i = 0; i < s->scope_count; i++) {
+        const ProfScope *scope = &s->scopes[i];
+        corrected[i] = corrected_apart(cost, scope);
+        if (scope->loop < 0) continue;
+        loops[scope->loop].raw_ns += (double)scope->thread_ns;
+        loops[scope->loop].recorded_ns += recorded_ns(cost, s, i);
+    }
+    for (int32_t i = 0; i < s->scope_count; i++) {
+        if (s->scopes[i].loop < 0) continue;
+        const Loop *loop = &loops[s->scopes[i].loop];
+        const ProfExcessSum *excess = &s->scopes[s->scopes[i].loop].excess;
+        double part = loop->recorded_ns > 0.0 ? recorded_ns(cost, s, i) / loop->recorded_ns : 0.0;
+        double left_ns = loop->raw_ns - excess->ns;
+        corrected[i] = around(part * (left_ns > 0.0 ? left_ns : 0.0), part * sqrt(excess->half_square));
+    }
+    free(loops);
+    return STATUS_OK;
 }

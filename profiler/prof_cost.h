@@ -1,10 +1,15 @@
-// What the profiler costs on this machine, and what a run would have taken without it.
+// What the profiler costs on this machine, and what a run would have taken without it. There are two parts.
 //
-// Each entry of a scope costs the thread `pair_ns` in all, of which `inside_ns` fall between the two times that are
-// recorded, and count for the scope; the rest counts for the scope around it. The first is measured as RL-Scope does it
-// ("delta calibration"): the same work with scopes and without, in turn; the second by empty scopes. A processor works
-// on what comes before and after while it reads its counter, so that where the cost falls is known no better than to
-// some tens of nanoseconds.
+// Whatever the recorder does costs the thread something of its class (PROF_COST_LIST). A scope's begin and end cost
+// that in all, of which `inside_ns` fall between the two times that are recorded, and count for the scope; the rest
+// counts for the scope around it. The costs are measured as RL-Scope does it ("delta calibration"): the same work with
+// and without, in turn; what falls inside, by empty scopes. A processor works on what comes before and after while it
+// reads its counter, so that where the cost falls is known no better than to some tens of nanoseconds, and what dense
+// scopes cost a loop not at all: caches, the recorder's own thread, and work that no longer overlaps slow it by what no
+// cost of a single scope tells.
+//
+// So loops that are recorded in full detail have plain stretches, and what recording takes there is known from the run
+// itself (ProfExcess). The scopes within such a loop are part of that, and are not counted again.
 //
 // Ownership: plain data. Errors: STATUS_IO, STATUS_CORRUPT (the file of costs), and those of the recorder. Thread
 // safety: none.
@@ -14,23 +19,27 @@
 #include <stdbool.h>
 
 #include "host/file.h"
+#include "profiler/prof_estimate.h"
 #include "profiler/prof_summary.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-// The median of repeated measurements, and its 95% confidence interval (by order statistics).
-typedef struct ProfEstimate {
-    double low, median, high;
-} ProfEstimate;
-
 typedef struct ProfCost {
     char host[PROF_TEXT_MAX], cpu[PROF_TEXT_MAX]; // the machine that it was measured on
-    ProfEstimate pair_ns, inside_ns;
+    ProfEstimate each_ns[PROF_COSTS];             // of each class
+    ProfEstimate inside_ns;                       // of a scope
 } ProfCost;
 
-// Takes a second. Records into a temporary file.
+// What is to be taken off the wall clock, of main threads.
+typedef struct ProfCorrection {
+    ProfEstimate costs_ns;  // of everything outside of such loops; 0 where costs are not known
+    ProfEstimate excess_ns; // of recorded stretches
+    ProfEstimate wall_ns;   // what is left
+} ProfCorrection;
+
+// Takes two seconds. Records into a temporary file.
 Status prof_cost_measure(ProfCost *cost) HOST_MUST_CHECK;
 
 // The file for this user and machine: shoal/profiler-cost.json in XDG_CACHE_HOME, or else in ~/.cache.
@@ -39,14 +48,17 @@ Status prof_cost_save(const ProfCost *cost, const char *path) HOST_MUST_CHECK;
 // found: false where there is no file, or it is of another machine.
 Status prof_cost_load(const char *path, ProfCost *cost, bool *found) HOST_MUST_CHECK;
 
-// The median of `count` values, which are sorted; count >= 6.
-ProfEstimate prof_estimate(double *values, int count);
+// The time that workers would have taken in all: the wall without what the main threads spent on recording. `cost`
+// NULL: not known. With more threads than one it is the main thread's, which has its share of the loops, that bounds
+// the wall.
+ProfCorrection prof_cost_correct(const ProfCost *cost, const ProfSummary *summary);
 
-// The time that workers would have taken in all: the wall without what the main threads spent on scopes.
-ProfEstimate prof_cost_wall(const ProfCost *cost, const ProfSummary *summary);
+// corrected [scope_count]: each scope's own time without that of its entries and the entries below it; never below 0.
+// Of a loop in full detail: the whole loop's time without its excess, shared out among the loop and its scopes as the
+// recorded stretches had it; so plain stretches count, too.
+Status prof_cost_scopes(const ProfCost *cost, const ProfSummary *summary, ProfEstimate *corrected) HOST_MUST_CHECK;
 
-// A scope's own time without that of its entries and the entries below it; never below 0.
-ProfEstimate prof_cost_scope(const ProfCost *cost, const ProfScope *scope);
+const char *prof_cost_name(ProfCostClass of); // "scope", ...
 
 #ifdef __cplusplus
 }

@@ -37,6 +37,8 @@ enum {
     PROF_OTHER_BUSY = 3,
     PROF_OTHER_MEMORY = 4,
     PROF_OTHER_OVERHEAD = 5,
+    PROF_OTHER_STRETCH = 6,
+    PROF_OTHER_READER = 7,
 };
 
 typedef struct ProfBlock {

@@ -36,8 +36,9 @@ static void open_gpu(ProfLaunch *launch, ProfProcess *process, char *text, size_
     snprintf(text, size, "the profile has no GPU times: %s", host_message());
 }
 
-Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfProcess *process, char *text, size_t size) {
-    ProfRecordOptions options = {.process = *process};
+Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfRecordOptions *given, char *text,
+                          size_t size) {
+    ProfRecordOptions options = *given;
     snprintf(launch->run, sizeof launch->run, "%s", run);
     launch->cupti = NULL;
     open_gpu(launch, &options.process, text, size);
@@ -53,12 +54,16 @@ Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfProcess
 }
 
 Status prof_launch_start(void *context, const HostTraceRun *run, char *text, size_t size) {
-    ProfProcess process = {
-        .rank = 0, .workers = 1, .devices = run->devices, .threads = run->threads, .envs = run->envs};
-    snprintf(process.tool, sizeof process.tool, "%s", run->tool);
-    snprintf(process.device_kind, sizeof process.device_kind, "%s", run->device_kind);
-    snprintf(process.device, sizeof process.device, "%s", run->device);
-    return prof_launch_record(context, run->folder, &process, text, size);
+    ProfRecordOptions options = {.is_full = run->is_full};
+    ProfProcess *process = &options.process;
+    process->workers = 1;
+    process->devices = run->devices;
+    process->threads = run->threads;
+    process->envs = run->envs;
+    snprintf(process->tool, sizeof process->tool, "%s", run->tool);
+    snprintf(process->device_kind, sizeof process->device_kind, "%s", run->device_kind);
+    snprintf(process->device, sizeof process->device, "%s", run->device);
+    return prof_launch_record(context, run->folder, &options, text, size);
 }
 
 // The first failure counts; what a message says of the other is lost.

@@ -56,6 +56,10 @@ static void nvtx_split(const HostTraceHooks *hooks, const uint64_t weight[HOST_T
     (void)hooks, (void)weight;
 }
 
+static void nvtx_stretch(const HostTraceHooks *hooks, HostTraceStretch what, bool is_plain, uint64_t units) {
+    (void)hooks, (void)what, (void)is_plain, (void)units;
+}
+
 static void nvtx_phase(const HostTraceHooks *hooks, HostTracePhase phase) {
     (void)hooks;
     nvtxEventAttributes_t mark = {.version = NVTX_VERSION,
@@ -68,7 +72,8 @@ static void nvtx_phase(const HostTraceHooks *hooks, HostTracePhase phase) {
 void prof_nvtx_attach(void) {
     const char *tool = getenv("NVTX_INJECTION64_PATH");
     if (tool == NULL || tool[0] == '\0') return;
-    static const HostTraceHooks hooks = {nvtx_begin, nvtx_end, nvtx_mark, nvtx_join, nvtx_split, nvtx_phase};
+    static const HostTraceHooks hooks = {nvtx_begin, nvtx_end,   nvtx_mark,    nvtx_join,
+                                         nvtx_split, nvtx_phase, nvtx_stretch, false};
     domain = nvtxDomainCreateA("shoal");
     for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)
         nvtxDomainNameCategoryA(domain, (uint32_t)c + 1, host_trace_category_name((HostTraceCategory)c));

@@ -116,16 +116,21 @@ int prof_reader_clocks(const ProfReader *r, ProfClockPair pair[2]) {
 
 // ---- events --------------------------------------------------------------------------------------------------------
 
-static bool get_interval(ProfBytes *bytes, ProfEvent *event) {
+static bool get_duration(ProfBytes *bytes, int64_t *ns) {
     uint64_t duration = prof_get_varint(bytes);
+    *ns = (int64_t)duration;
+    return bytes->ok && duration <= (uint64_t)PROF_SPAN_MAX_NS;
+}
+
+static bool get_interval(ProfBytes *bytes, ProfEvent *event) {
+    bool is_sound = get_duration(bytes, &event->duration_ns);
     event->correlation = prof_get_varint(bytes);
     event->node = prof_get_varint(bytes);
     uint64_t work = prof_get_fixed(bytes, 1), name = prof_get_varint(bytes);
     event->threads = prof_get_varint(bytes);
-    event->duration_ns = (int64_t)duration;
     event->work = (ProfDeviceWork)work;
     event->name = (uint32_t)name;
-    return duration <= (uint64_t)PROF_SPAN_MAX_NS && work < PROF_DEVICE_WORKS && name < PROF_NAMES_MAX;
+    return is_sound && work < PROF_DEVICE_WORKS && name < PROF_NAMES_MAX;
 }
 
 static bool get_split(ProfBytes *bytes, ProfEvent *event) {
@@ -138,7 +143,7 @@ static bool get_split(ProfBytes *bytes, ProfEvent *event) {
 }
 
 // Events of codes that are not known stay PROF_EVENT_OTHER.
-static bool get_other(ProfBytes *bytes, ProfEvent *event) {
+static bool get_other(const ProfCursor *c, ProfBytes *bytes, ProfEvent *event) {
     uint64_t code = prof_get_fixed(bytes, 1), length = prof_get_varint(bytes);
     if (length > (uint64_t)(bytes->end - bytes->at)) return false;
     ProfBytes content = {bytes->at, bytes->at + length, true};
@@ -156,6 +161,19 @@ static bool get_other(ProfBytes *bytes, ProfEvent *event) {
     if (code >= PROF_OTHER_DROPPED && code <= PROF_OTHER_OVERHEAD) {
         event->kind = counts[code];
         event->count = prof_get_varint(&content);
+    }
+    if (code == PROF_OTHER_STRETCH) {
+        uint64_t is_plain = prof_get_fixed(&content, 1);
+        event->kind = PROF_EVENT_STRETCH;
+        event->is_plain = is_plain == 1;
+        event->count = prof_get_varint(&content);
+        bool is_sound = get_duration(&content, &event->duration_ns) && get_duration(&content, &event->processor_ns);
+        event->pauses = prof_get_varint(&content);
+        return is_sound && content.ok && is_plain <= 1 && c->stream.kind == PROF_STREAM_THREAD;
+    }
+    if (code == PROF_OTHER_READER) {
+        event->kind = PROF_EVENT_READER;
+        return get_duration(&content, &event->processor_ns);
     }
     return content.ok && (code != PROF_OTHER_BUSY || event->count <= 100);
 }
@@ -184,7 +202,7 @@ static bool get_content(const ProfCursor *c, ProfBytes *bytes, ProfEvent *event)
         event->node = prof_get_varint(bytes);
         return is_thread;
     default:
-        return get_other(bytes, event);
+        return get_other(c, bytes, event);
     }
 }
 

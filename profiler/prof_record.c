@@ -13,6 +13,9 @@
 #include "host/file.h"
 #include "profiler/prof_buffers.h"
 
+// Full buffers of a thread between two calls of the reader: half a megabyte, which second-level caches hold.
+enum { WAKE_EVERY = 8 };
+
 // Where the calling thread writes: valid while its session is the recorder's.
 static _Thread_local struct {
     uint64_t session;
@@ -68,7 +71,7 @@ static __attribute__((noinline, cold)) bool next_buffer(ProfRecorder *r, ProfThr
         atomic_store_explicit(&t->head, next, memory_order_release);
     } else {
         atomic_store_explicit(&t->buffer->next, next, memory_order_release);
-        sem_post(&r->wake);
+        if (++t->filled % r->wake_every == 0) sem_post(&r->wake);
     }
     t->buffer = next;
     t->used = 0;
@@ -172,6 +175,7 @@ static void hook_split(const HostTraceHooks *hooks, const uint64_t weight[HOST_T
         mask |= UINT64_C(1) << c;
         put(t, count++, weight[c], 0);
     }
+    if (mask == 0) return;
     put(t, 0, prof_ticks(r->is_counter), make_word(PROF_EVENT_SPLIT, 0, mask));
     publish(t, count);
 }
@@ -220,6 +224,37 @@ void prof_record_clone(ProfRecorder *r, uint64_t node, uint64_t original) {
     put_event(r, PROF_EVENT_OTHER, 0, (uint64_t[]){node, original}, 2);
 }
 
+static void end_stretch(ProfRecorder *r, ProfThread *t, bool is_plain, uint64_t units) {
+    uint64_t used_ns = (uint64_t)(host_thread_ns() - t->stretch.used_ns);
+    uint64_t now = prof_ticks(r->is_counter);
+    if (!has_room(r, t, 3)) {
+        drop(t, 1);
+        return;
+    }
+    put(t, 0, now, make_word(PROF_EVENT_STRETCH, is_plain, units));
+    put(t, 1, t->stretch.since, used_ns);
+    put(t, 2, t->stretch.paused, t->stretch.pauses);
+    publish(t, 3);
+}
+
+// What it takes itself lies between two stretches.
+static void hook_stretch(const HostTraceHooks *hooks, HostTraceStretch what, bool is_plain, uint64_t units) {
+    ProfRecorder *r = (ProfRecorder *)hooks;
+    ProfThread *t = thread_here(r);
+    if (t == NULL || t->skipped > 0) return;
+    if (what == HOST_STRETCH_PAUSE) {
+        t->stretch.pause_since = prof_ticks(r->is_counter);
+        t->stretch.pauses++;
+    } else if (what == HOST_STRETCH_RESUME) {
+        t->stretch.paused += prof_ticks(r->is_counter) - t->stretch.pause_since;
+    } else {
+        if (units > 0) end_stretch(r, t, is_plain, units);
+        t->stretch.paused = t->stretch.pauses = 0;
+        t->stretch.since = prof_ticks(r->is_counter);
+        t->stretch.used_ns = host_thread_ns();
+    }
+}
+
 // ---- start and stop ------------------------------------------------------------------------------------------------
 
 static void describe_process(ProfProcess *process, bool is_counter) {
@@ -239,17 +274,21 @@ static void describe_process(ProfProcess *process, bool is_counter) {
     process->start_unix_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+// Pages that take memory when they are touched first. NULL: none.
+static void *map_zeros(size_t size_bytes) {
+    void *pages = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages != MAP_FAILED ? pages : NULL;
+}
+
 static Status allocate(ProfRecorder *r, const ProfRecordOptions *options) {
     size_t memory = options->memory_bytes > 0 ? options->memory_bytes : (size_t)PROF_RECORD_MEMORY_BYTES;
     r->buffer_count = memory > sizeof(ProfBuffer) ? memory / sizeof(ProfBuffer) : 1;
     r->buffer_bytes = r->buffer_count * sizeof(ProfBuffer);
-    void *buffers = mmap(NULL, r->buffer_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (buffers == MAP_FAILED) return host_fail(STATUS_MEMORY, "no memory for a profile's buffers");
-    r->buffers = buffers;
-    r->threads = aligned_alloc(64, PROF_RECORD_THREADS * sizeof *r->threads);
-    if (r->threads == NULL) return host_fail(STATUS_MEMORY, "no memory for a profile");
-    memset(r->threads, 0, PROF_RECORD_THREADS * sizeof *r->threads);
-    return STATUS_OK;
+    r->buffers = map_zeros(r->buffer_bytes);
+    if (r->buffers == NULL) return host_fail(STATUS_MEMORY, "no memory for a profile's buffers");
+    r->wake_every = r->buffer_count < 4 * WAKE_EVERY ? 1 : WAKE_EVERY;
+    r->threads = map_zeros(PROF_RECORD_THREADS * sizeof *r->threads);
+    return r->threads != NULL ? STATUS_OK : host_fail(STATUS_MEMORY, "no memory for a profile");
 }
 
 // Signals are for the other threads.
@@ -281,7 +320,14 @@ Status prof_recorder_start(const ProfRecordOptions *options, ProfRecorder **reco
     if (r == NULL) return host_fail(STATUS_MEMORY, "no memory for a profile");
     memset(r, 0, sizeof *r);
     sem_init(&r->wake, 0, 0);
-    r->hooks = (HostTraceHooks){hook_begin, hook_end, hook_mark, hook_join, hook_split, hook_phase};
+    r->hooks = (HostTraceHooks){.begin = hook_begin,
+                                .end = hook_end,
+                                .mark = hook_mark,
+                                .join = hook_join,
+                                .split = hook_split,
+                                .phase = hook_phase,
+                                .stretch = hook_stretch,
+                                .is_full = options->is_full};
     r->collector = options->collector;
     Status status = start_parts(r, options);
     if (status != STATUS_OK) {
@@ -320,7 +366,7 @@ Status prof_recorder_stop(ProfRecorder *r, int64_t *dropped) {
 void prof_recorder_free(ProfRecorder *r) {
     if (r == NULL) return;
     if (r->buffers != NULL) munmap(r->buffers, r->buffer_bytes);
-    free(r->threads);
+    if (r->threads != NULL) munmap(r->threads, PROF_RECORD_THREADS * sizeof *r->threads);
     prof_table_free(&r->names);
     sem_destroy(&r->wake);
     free(r);

@@ -1,8 +1,8 @@
 // Records the scopes of this process (host/trace.h) into a trace.
 //
 // A scope's begin and end each write 16 bytes into a buffer of their thread: no lock, no allocation, no system call.
-// Buffers come from a fixed pool; a thread of the recorder's own empties them every 50 ms, and when one is full. While
-// the pool is empty whole scopes are dropped, and counted.
+// Buffers come from a fixed pool; a thread of the recorder's own empties them every 50 ms, and when some are full.
+// While the pool is empty whole scopes are dropped, and counted.
 //
 // The recorder's memory must last as long as any thread may be in a scope that was begun with it: stop, later free.
 //
@@ -48,6 +48,7 @@ typedef struct ProfRecordOptions {
     ProfProcess process;
     ProfCollector collector; // all zeros: none
     size_t memory_bytes;     // of the pool; 0: PROF_RECORD_MEMORY_BYTES
+    bool is_full;            // full detail: each round of fused loops is recorded (host/trace.h)
     bool use_system_clock;   // even where the processor has an invariant counter
 } ProfRecordOptions;
 

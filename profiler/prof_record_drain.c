@@ -1,6 +1,7 @@
 // The recorder's own thread: takes raw events out of the buffers and writes them down.
-#define _GNU_SOURCE // sem_clockwait
+#define _GNU_SOURCE // sem_clockwait, SCHED_BATCH
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -42,10 +43,13 @@ static uint32_t name_number(ProfRecorder *r, uint64_t word) {
     return made;
 }
 
+static int64_t not_below_0(int64_t x) { return x > 0 ? x : 0; }
+
 // One event from the raw ones at `raw`; returns how many of those it took.
 static uint32_t decode(ProfRecorder *r, const ProfRaw *raw, ProfEvent *event) {
     uint64_t rest = raw->word & ((UINT64_C(1) << PROF_WORD_BITS) - 1);
     uint32_t count = 1;
+    int64_t paused_ns;
     event->kind = (ProfEventKind)(raw->word >> 60);
     event->time_ns = prof_clock_ns(&r->clock, raw->ticks);
     switch (event->kind) {
@@ -71,6 +75,15 @@ static uint32_t decode(ProfRecorder *r, const ProfRaw *raw, ProfEvent *event) {
         break;
     case PROF_EVENT_OTHER:
         if (r->collector.clone != NULL) r->collector.clone(r->collector.self, raw[1].ticks, raw[2].ticks);
+        count += 2;
+        break;
+    case PROF_EVENT_STRETCH:
+        event->is_plain = (raw->word >> PROF_WORD_BITS & 15) != 0;
+        event->count = rest;
+        paused_ns = prof_clock_span_ns(&r->clock, raw[2].ticks);
+        event->pauses = raw[2].word;
+        event->processor_ns = not_below_0((int64_t)raw[1].word - paused_ns);
+        event->duration_ns = not_below_0(event->time_ns - prof_clock_ns(&r->clock, raw[1].ticks) - paused_ns);
         count += 2;
         break;
     default:
@@ -140,8 +153,21 @@ void prof_drain(ProfRecorder *r) {
     prof_writer_flush(r->writer);
 }
 
+// Where there is a thread to tell it of.
+static void tell_own_time(ProfRecorder *r) {
+    const ProfThread *first = &r->threads[0];
+    if (!first->is_known) return;
+    ProfEvent event = {.kind = PROF_EVENT_READER, .processor_ns = host_thread_ns()};
+    event.time_ns = first->last_ns > r->start_ns ? first->last_ns : r->start_ns;
+    prof_writer_put(r->writer, first->stream, &event);
+    prof_writer_flush(r->writer);
+}
+
 void *prof_drain_main(void *recorder) {
     ProfRecorder *r = recorder;
+    // Whoever wakes this thread is busy, and goes on: it takes an idle processor, or its share of one later on.
+    const struct sched_param none = {.sched_priority = 0};
+    (void)sched_setscheduler(0, SCHED_BATCH, &none);
     for (bool stop = false; !stop;) {
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
@@ -153,5 +179,6 @@ void *prof_drain_main(void *recorder) {
         stop = atomic_load(&r->stop);
         prof_drain(r);
     }
+    tell_own_time(r);
     return NULL;
 }

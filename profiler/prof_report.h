@@ -26,6 +26,9 @@ typedef struct ProfRun {
     ProfCost cost; // of the profiler, where it is known for the machine that the run was on
     bool has_cost;
     bool is_too_dense; // for it: see prof_run_correct()
+    bool is_corrected; // by costs, or by what full detail says of itself
+    ProfCorrection correction;
+    ProfEstimate *corrected_ns; // [scope_count]
 } ProfRun;
 
 // ALL: everything. PAGE: for a page, the scopes with the most time in them, without their paths, and so many workers.
@@ -34,9 +37,10 @@ typedef enum ProfJsonForm { PROF_JSON_ALL, PROF_JSON_PAGE } ProfJsonForm;
 // `path` is a run's folder, a folder of traces, or a trace. A trace that cannot be read is named on stderr and left
 // out.
 Status prof_run_load(const char *tool, const char *path, unsigned phases, ProfRun *run) HOST_MUST_CHECK;
-// Takes what the profiler costs from the file at `path`, if it is of the run's machine; not where scopes would have
-// cost more than a twentieth of the wall clock. Then the recorder's own thread is busy beside the others, which slows
-// them by what no cost of a single scope tells.
+// Takes what the profiler costs from the file at `path` (NULL: there is none), if it is of the run's machine; not where
+// scopes outside of loops in full detail would have cost more than a twentieth of the wall clock. Then the recorder's
+// own thread is busy beside the others, which slows them by what no cost of a single scope tells. After a failure the
+// run is corrected by what full detail says of itself.
 Status prof_run_correct(ProfRun *run, const char *path) HOST_MUST_CHECK;
 void prof_run_free(ProfRun *run);
 

@@ -112,7 +112,6 @@ static void put_figures(FILE *stream, bool *first, const ProfFigures *f) {
     prof_json_int(stream, first, "outside_leaf_scopes_ns", f->outside_ns);
     prof_json_int(stream, first, "outside_leaf_scopes_main_ns", f->outside_main_ns);
     prof_json_int(stream, first, "lost_ns", f->lost_ns);
-    prof_json_int(stream, first, "main_entries", f->main_entries);
     prof_json_int(stream, first, "queues", f->queues);
     prof_json_key(stream, first, "phase_ns");
     fputc('{', stream);
@@ -122,6 +121,13 @@ static void put_figures(FILE *stream, bool *first, const ProfFigures *f) {
     fputc('}', stream);
     put_device(stream, first, f);
     put_transitions(stream, first, f);
+    prof_json_key(stream, first, "main_thread_recorded");
+    fputc('{', stream);
+    in = true;
+    for (int i = 0; i < PROF_COSTS; i++)
+        prof_json_int(stream, &in, prof_cost_name((ProfCostClass)i), f->main_costs[i]);
+    fputc('}', stream);
+    prof_json_int(stream, first, "recorder_ns", f->reader_ns);
     prof_json_int(stream, first, "events", f->events);
     prof_json_int(stream, first, "dropped_events", f->dropped);
     prof_json_int(stream, first, "unmatched_ends", f->unmatched_ends);
@@ -185,15 +191,21 @@ static void put_correction(FILE *stream, bool *first, const ProfRun *run) {
     prof_json_key(stream, first, "is_too_dense_to_correct");
     fputs(run->is_too_dense ? "true" : "false", stream);
     prof_json_key(stream, first, "correction");
-    if (!run->has_cost) {
+    if (!run->is_corrected) {
         fputs("null", stream);
         return;
     }
     fputc('{', stream);
-    bool in = true;
-    put_estimate(stream, &in, "pair_ns", run->cost.pair_ns);
-    put_estimate(stream, &in, "inside_ns", run->cost.inside_ns);
-    put_estimate(stream, &in, "wall_ns", prof_cost_wall(&run->cost, &run->summary));
+    bool in = true, in_costs = true;
+    prof_json_key(stream, &in, "each_ns");
+    fputc('{', stream);
+    for (int i = 0; run->has_cost && i < PROF_COSTS; i++)
+        put_estimate(stream, &in_costs, prof_cost_name((ProfCostClass)i), run->cost.each_ns[i]);
+    fputc('}', stream);
+    if (run->has_cost) put_estimate(stream, &in, "inside_ns", run->cost.inside_ns);
+    put_estimate(stream, &in, "costs_ns", run->correction.costs_ns);
+    put_estimate(stream, &in, "full_detail_ns", run->correction.excess_ns);
+    put_estimate(stream, &in, "wall_ns", run->correction.wall_ns);
     fputc('}', stream);
 }
 
@@ -218,7 +230,7 @@ static void put_scope(FILE *stream, const ProfRun *run, int32_t index, int32_t p
     prof_json_int(stream, &first, "main_ns", scope->main_ns);
     prof_json_int(stream, &first, "within_ns", scope->within_ns);
     prof_json_int(stream, &first, "entries", scope->entries);
-    if (run->has_cost) put_estimate(stream, &first, "corrected_thread_ns", prof_cost_scope(&run->cost, scope));
+    if (run->is_corrected) put_estimate(stream, &first, "corrected_thread_ns", run->corrected_ns[index]);
     prof_json_int(stream, &first, "intervals", scope->intervals);
     prof_json_int(stream, &first, "device_ns", scope->device_ns);
     prof_json_int(stream, &first, "cpu_only_ns", scope->wall.cpu_ns);

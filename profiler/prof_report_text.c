@@ -28,8 +28,7 @@ const char *prof_report_no_gpu(const ProfSummary *s, char *text, size_t size) {
     if (s->total.intervals > 0) return NULL;
     const ProfProcess *p = s->worker_count > 0 ? &s->workers[0].process : NULL;
     if (p != NULL && strcmp(p->device_kind, "cpu") == 0) {
-        snprintf(text, size, "the run computed on the CPU (%s); a run with --device cuda would show a GPU's",
-                 p->device);
+        snprintf(text, size, "the run computed on the CPU (%s), not on a GPU", p->device);
     } else if (p != NULL && p->no_device[0] != '\0') {
         snprintf(text, size, "%s", p->no_device);
     } else if (s->total.queues > 0) {
@@ -127,27 +126,40 @@ static void print_categories(const ProfSummary *s, FILE *stream) {
     if (f->lost_ns > 0) fprintf(stream, "Lost: %.2f%% of threads' time.\n", percent(f->lost_ns, f->thread_ns));
 }
 
+// A part of the wall clock, with its interval.
+static void print_part(const char *what, ProfEstimate e, double wall_ns, FILE *stream) {
+    double scale = wall_ns > 0.0 ? 100.0 / wall_ns : 0.0;
+    fprintf(stream, "%s: %.3f%% of the wall clock (95%% interval %.3f%% to %.3f%%).\n", what, scale * e.median,
+            scale * e.low, scale * e.high);
+}
+
 // Raw and corrected time of all workers together.
 static void print_cost(const ProfRun *run, FILE *stream) {
-    const ProfFigures *f = &run->summary.total;
-    if (run->is_too_dense) {
-        fprintf(stream,
-                "Not corrected for the profiler's own cost: scopes are too dense, %" PRId64 " on main threads.\n",
-                f->main_entries);
+    const ProfSummary *s = &run->summary;
+    const ProfCorrection *c = &run->correction;
+    double wall_ns = (double)s->total.wall_ns;
+    if (s->total.reader_ns > 0) {
+        fprintf(stream, "The recorder's own thread: %.3f s of processor time.\n", 1e-9 * (double)s->total.reader_ns);
+    }
+    if (!run->is_corrected) {
+        fprintf(stream, "Not corrected for the profiler's own cost: ");
+        if (run->is_too_dense) {
+            fprintf(stream, "scopes are too dense, %" PRId64 " on main threads.\n",
+                    s->total.main_costs[PROF_COST_SCOPE]);
+        } else {
+            fprintf(stream, "profreport --calibrate measures it, once per machine.\n");
+        }
         return;
     }
-    if (!run->has_cost) {
-        fprintf(stream,
-                "Not corrected for the profiler's own cost: profreport --calibrate measures it, once per machine.\n");
-        return;
+    if (s->excess.units > 0) print_part("Full detail took", c->excess_ns, wall_ns, stream);
+    if (run->has_cost) {
+        print_part(s->excess.units > 0 ? "Scopes elsewhere took" : "The profiler's own cost", c->costs_ns, wall_ns,
+                   stream);
+    } else {
+        fprintf(stream, "Scopes elsewhere are not corrected for: profreport --calibrate measures their cost.\n");
     }
-    ProfEstimate wall = prof_cost_wall(&run->cost, &run->summary);
-    double raw_ns = (double)f->wall_ns, scale = raw_ns > 0.0 ? 100.0 / raw_ns : 0.0;
-    fprintf(stream,
-            "The profiler's own cost: %.3f%% of the wall clock (95%% interval %.3f%% to %.3f%%; %.1f ns for each of "
-            "%" PRId64 " scopes of main threads): %.6f s raw, %.6f s corrected.\n",
-            scale * (raw_ns - wall.median), scale * (raw_ns - wall.high), scale * (raw_ns - wall.low),
-            run->cost.pair_ns.median, f->main_entries, 1e-9 * raw_ns, 1e-9 * wall.median);
+    fprintf(stream, "%.6f s raw, %.6f s corrected (%.6f to %.6f).\n", 1e-9 * wall_ns, 1e-9 * c->wall_ns.median,
+            1e-9 * c->wall_ns.low, 1e-9 * c->wall_ns.high);
 }
 
 // ---- the tree of scopes --------------------------------------------------------------------------------------------
@@ -175,22 +187,25 @@ static void print_split(const ProfScope *scope, FILE *stream) {
     }
 }
 
-static void print_scope(const ProfSummary *s, int32_t index, FILE *stream) {
+static void print_scope(const ProfRun *run, int32_t index, FILE *stream) {
+    const ProfSummary *s = &run->summary;
     const ProfScope *scope = &s->scopes[index];
-    char time[24], within[24], device[24];
+    char time[24], within[24], corrected[24], device[24];
     int indent = 2 * (scope->depth < 8 ? scope->depth : 8), width = NAME_WIDTH - indent;
     fprintf(stream, "%*s%-*.*s %13s %9" PRId64 " %6.2f%% %12s %14s", indent, "", width, width, scope->name,
             scope->category < HOST_TRACE_CATEGORIES ? prof_category_name(scope->category) : "", scope->count,
             percent(scope->thread_ns, s->total.thread_ns), duration(scope->thread_ns, time),
             duration(scope->within_ns, within));
+    if (run->is_corrected) fprintf(stream, " %12s", duration((int64_t)run->corrected_ns[index].median, corrected));
     if (s->total.intervals > 0) fprintf(stream, " %12s", duration(scope->device_ns, device));
     print_split(scope, stream);
     fprintf(stream, "\n");
 }
 
 // Children of `parent`, the longest first, and their own.
-static void print_children(const ProfSummary *s, const int32_t *first, const int32_t *next, int32_t parent, bool all,
+static void print_children(const ProfRun *run, const int32_t *first, const int32_t *next, int32_t parent, bool all,
                            Ordered *buffer, FILE *stream) {
+    const ProfSummary *s = &run->summary;
     int count = 0;
     for (int32_t i = first[parent + 1]; i >= 0; i = next[i])
         buffer[count++] = (Ordered){i, s->scopes[i].within_ns + s->scopes[i].device_ns};
@@ -200,12 +215,13 @@ static void print_children(const ProfSummary *s, const int32_t *first, const int
         int64_t of_ns = s->total.thread_ns + s->total.device_sum_ns;
         if (buffer[k].weight == 0 || (!all && percent(buffer[k].weight, of_ns) < 0.1)) continue;
         if (scope->depth > 40) continue; // the stack of this function
-        print_scope(s, buffer[k].scope, stream);
-        print_children(s, first, next, buffer[k].scope, all, buffer + count, stream);
+        print_scope(run, buffer[k].scope, stream);
+        print_children(run, first, next, buffer[k].scope, all, buffer + count, stream);
     }
 }
 
-static void print_scopes(const ProfSummary *s, bool all, FILE *stream) {
+static void print_scopes(const ProfRun *run, bool all, FILE *stream) {
+    const ProfSummary *s = &run->summary;
     size_t count = (size_t)s->scope_count;
     int32_t *links = calloc(2 * count + 1, sizeof *links);
     Ordered *buffer = malloc((count + 1) * sizeof *buffer);
@@ -217,9 +233,10 @@ static void print_scopes(const ProfSummary *s, bool all, FILE *stream) {
             next[i] = first[s->scopes[i].parent + 1];
             first[s->scopes[i].parent + 1] = i;
         }
-        fprintf(stream, "\n%-*s %13s %9s %7s %12s %14s%s\n", NAME_WIDTH, "scope", "category", "count", "threads",
-                "time", "with all in it", s->total.intervals > 0 ? "    GPU time" : "");
-        print_children(s, first, next, -1, all, buffer, stream);
+        fprintf(stream, "\n%-*s %13s %9s %7s %12s %14s%s%s\n", NAME_WIDTH, "scope", "category", "count", "threads",
+                "time", "with all in it", run->is_corrected ? "    corrected" : "",
+                s->total.intervals > 0 ? "    GPU time" : "");
+        print_children(run, first, next, -1, all, buffer, stream);
     }
     free(links);
     free(buffer);
@@ -279,7 +296,7 @@ void prof_report_text(const ProfRun *run, bool all, FILE *stream) {
     print_bound(s, stream);
     print_categories(s, stream);
     print_cost(run, stream);
-    print_scopes(s, all, stream);
+    print_scopes(run, all, stream);
     print_device(s, stream);
     print_transitions(s, stream);
 }

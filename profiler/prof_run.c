@@ -99,21 +99,36 @@ Status prof_run_load(const char *tool, const char *path, unsigned phases, ProfRu
     return status;
 }
 
-Status prof_run_correct(ProfRun *run, const char *path) {
+static Status take_cost(ProfRun *run, const char *path) {
     TRY(prof_cost_load(path, &run->cost, &run->has_cost));
     for (int32_t i = 0; i < run->summary.worker_count; i++) {
         if (strcmp(run->summary.workers[i].process.host, run->cost.host) != 0) run->has_cost = false;
     }
     const ProfFigures *f = &run->summary.total;
-    run->is_too_dense = run->has_cost && 20.0 * (double)f->main_entries * run->cost.pair_ns.median > (double)f->wall_ns;
+    double scopes_ns = (double)f->main_costs[PROF_COST_SCOPE] * run->cost.each_ns[PROF_COST_SCOPE].median;
+    run->is_too_dense = run->has_cost && 20.0 * scopes_ns > (double)f->wall_ns;
     run->has_cost = run->has_cost && !run->is_too_dense;
     return STATUS_OK;
+}
+
+Status prof_run_correct(ProfRun *run, const char *path) {
+    Status taken = path != NULL ? take_cost(run, path) : STATUS_OK;
+    const ProfSummary *s = &run->summary;
+    const ProfCost *cost = run->has_cost ? &run->cost : NULL;
+    run->is_corrected = !run->is_too_dense && (run->has_cost || s->excess.units > 0);
+    if (!run->is_corrected) return taken;
+    run->corrected_ns = calloc((size_t)s->scope_count + 1, sizeof *run->corrected_ns);
+    if (run->corrected_ns == NULL) return host_fail(STATUS_MEMORY, "no memory for the scopes of a report");
+    run->correction = prof_cost_correct(cost, s);
+    TRY(prof_cost_scopes(cost, s, run->corrected_ns));
+    return taken;
 }
 
 void prof_run_free(ProfRun *run) {
     for (int i = 0; i < run->trace_count; i++)
         free(run->traces[i]);
     free(run->traces);
+    free(run->corrected_ns);
     prof_summary_free(&run->summary);
     memset(run, 0, sizeof *run);
 }

@@ -80,9 +80,9 @@ Status prof_scope_start(const char *folder, const char *tool) {
     watch_process();
     Profile *started = calloc(1, sizeof *started);
     if (started == NULL) return host_fail(STATUS_MEMORY, "no memory for a profile");
-    ProfProcess process = describe(tool);
+    ProfRecordOptions options = {.process = describe(tool)};
     char text[512];
-    Status status = prof_launch_record(&started->launch, folder, &process, text, sizeof text);
+    Status status = prof_launch_record(&started->launch, folder, &options, text, sizeof text);
     if (text[0] != '\0') fprintf(stderr, "shoal: %s\n", text);
     if (status != STATUS_OK) {
         free(started);

@@ -22,8 +22,13 @@ static ProfCell cell_of(const ProfNode *node, unsigned phases) {
         const ProfCell *cell = &node->cell[p];
         if (!counts(phases, p)) continue;
         sum.count += cell->count;
-        sum.entries += cell->entries;
-        sum.main_entries += cell->main_entries;
+        for (int c = 0; c < PROF_COSTS; c++) {
+            sum.costs[c] += cell->costs[c];
+            sum.main_costs[c] += cell->main_costs[c];
+        }
+        sum.recorded_units += cell->recorded_units;
+        sum.main_recorded_units += cell->main_recorded_units;
+        sum.plain_ns += cell->plain_ns;
         sum.thread_ns += cell->thread_ns;
         sum.main_ns += cell->main_ns;
         sum.intervals += cell->intervals;
@@ -62,13 +67,28 @@ static void add_bound(const ProfNode *node, int64_t ns, ProfFigures *f) {
     }
 }
 
+// What is done within recorded stretches is part of their excess; what begins and ends loops is not.
+static void add_costs(const ProfNode *node, int32_t index, const ProfCell *cell, ProfFigures *f) {
+    if (node->loop >= 0 && node->loop != index) return;
+    for (int c = 0; c < PROF_COSTS; c++) {
+        f->costs[c] += cell->costs[c];
+        f->main_costs[c] += cell->main_costs[c];
+    }
+}
+
+static void add_excess(ProfExcessSum *sum, const ProfExcess *excess, int64_t units) {
+    double half_ns = 0.5 * (excess->ns.high - excess->ns.low) * (double)units;
+    sum->units += units;
+    sum->ns += excess->ns.median * (double)units;
+    sum->half_square += half_ns * half_ns;
+}
+
 static void add_node(const ProfAnalysis *a, int32_t index, unsigned phases, ProfFigures *f, Moves *moves) {
     const ProfNode *node = &a->nodes[index];
     ProfCell cell = cell_of(node, phases);
     f->thread_ns += cell.thread_ns;
     f->main_ns += cell.main_ns;
-    f->entries += cell.entries;
-    f->main_entries += cell.main_entries;
+    add_costs(node, index, &cell, f);
     if (index == PROF_NODE_LOST) f->lost_ns += cell.thread_ns;
     if (!node->is_leaf && index != PROF_NODE_LOST && node->category != HOST_TRACE_IDLE) {
         f->outside_ns += cell.thread_ns;
@@ -151,7 +171,8 @@ static ProfFigures figures_of(const ProfAnalysis *a, unsigned phases) {
                      .monitor_samples = a->monitor_samples,
                      .monitor_percent = a->monitor_percent,
                      .memory_peak_bytes = a->memory_peak_bytes,
-                     .overhead_ns = a->overhead_ns};
+                     .overhead_ns = a->overhead_ns,
+                     .reader_ns = a->reader_ns};
     memcpy(f.phase_ns, a->phase_ns, sizeof f.phase_ns);
     memcpy(f.work_ns, a->work_ns, sizeof f.work_ns);
     memcpy(f.gap_ns, a->gap_ns, sizeof f.gap_ns);
@@ -203,6 +224,7 @@ static int32_t add_scope(ProfSummary *s, const ProfAnalysis *a, int32_t index, i
     scope->category = node->category;
     scope->layer = node->layer;
     scope->is_leaf = true;
+    scope->loop = -1;
     strncpy(scope->name, name, sizeof scope->name - 1);
     return at;
 }
@@ -222,7 +244,10 @@ static Status add_scopes(ProfSummary *s, const ProfAnalysis *a) {
         ProfCell cell = cell_of(node, s->phases);
         scope->is_leaf = scope->is_leaf && node->is_leaf;
         scope->count += cell.count;
-        scope->entries += cell.entries;
+        scope->entries += cell.costs[PROF_COST_SCOPE] + cell.costs[PROF_COST_JOIN];
+        if (node->loop >= 0) scope->loop = scope_of[node->loop];
+        scope->plain_ns += cell.plain_ns;
+        if (node->loop == i) add_excess(&scope->excess, &node->excess, cell.recorded_units);
         scope->thread_ns += cell.thread_ns;
         scope->main_ns += cell.main_ns;
         scope->intervals += cell.intervals;
@@ -245,7 +270,15 @@ Status prof_summary_add(ProfSummary *s, const ProfAnalysis *a) {
     worker->process = a->process;
     worker->damage = a->damage;
     worker->figures = figures_of(a, s->phases);
+    worker->excess = (ProfExcessSum){.ns = 0.0};
+    for (int32_t i = 0; i < a->node_count; i++) {
+        if (a->nodes[i].loop == i)
+            add_excess(&worker->excess, &a->nodes[i].excess, cell_of(&a->nodes[i], s->phases).main_recorded_units);
+    }
     add_figures(&s->total, &worker->figures);
+    s->excess.ns += worker->excess.ns;
+    s->excess.half_square += worker->excess.half_square;
+    s->excess.units += worker->excess.units;
     return add_scopes(s, a);
 }
 

@@ -32,21 +32,29 @@ typedef struct ProfFigures {
     int64_t outside_ns;            // threads, outside leaf scopes; the time that is lost is apart
     int64_t outside_main_ns;       // the same of the main thread
     int64_t lost_ns;
-    int64_t entries, main_entries; // of scopes: by any thread, by the main thread
+    int64_t costs[PROF_COSTS];      // what the recorder did, outside of loops in full detail: by any thread,
+    int64_t main_costs[PROF_COSTS]; // by the main thread
 
     // Of the whole trace, whatever the phases.
     int64_t phase_ns[HOST_TRACE_PHASES];
     int64_t queues, intervals, unknown_launches, device_busy_ns, device_sum_ns, device_span_ns;
     int64_t work_ns[PROF_DEVICE_WORKS], fill_ns, fill_of_ns, gaps, gap_ns[PROF_GAPS];
     int64_t transitions[HOST_TRACE_CATEGORIES + 1][HOST_TRACE_CATEGORIES + 1];
-    int64_t events, dropped, dropped_intervals, unmatched_ends, too_deep;
+    int64_t events, dropped, dropped_intervals, unmatched_ends, too_deep, reader_ns;
     int64_t kernel_busy_ns, monitor_samples, monitor_percent, memory_peak_bytes, overhead_ns;
 } ProfFigures;
+
+// What recorded stretches took more than plain ones would have: a sum of estimates.
+typedef struct ProfExcessSum {
+    double ns, half_square; // half the interval's length, squared
+    int64_t units;          // recorded
+} ProfExcessSum;
 
 typedef struct ProfWorker {
     ProfProcess process;
     ProfDamage damage;
     ProfFigures figures;
+    ProfExcessSum excess; // of the main thread
 } ProfWorker;
 
 typedef struct ProfScope {
@@ -56,8 +64,12 @@ typedef struct ProfScope {
     bool is_leaf;
     char name[PROF_TEXT_MAX];
     uint64_t split[HOST_TRACE_CATEGORIES];
-    int64_t count, entries, thread_ns, main_ns, intervals, device_ns;
+    int64_t count, thread_ns, main_ns, intervals, device_ns;
+    int64_t entries;        // joining, too
     int64_t entries_within; // of the scopes directly below
+    int32_t loop;           // the loop in full detail that it is or is part of; -1: none
+    int64_t plain_ns;       // of a loop's thread_ns, in plain stretches
+    ProfExcessSum excess;   // of a loop, all threads
     int64_t within_ns;      // thread_ns with all scopes below
     ProfWall wall;
 } ProfScope;
@@ -67,6 +79,7 @@ typedef struct ProfSummary {
     ProfWorker *workers;
     int32_t worker_count;
     ProfFigures total;
+    ProfExcessSum excess; // of the main threads
     ProfScope *scopes;
     int32_t scope_count, scope_capacity;
     ProfTable table; // of scopes

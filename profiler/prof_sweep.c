@@ -60,6 +60,15 @@ static void free_merge(Merge *m) {
 
 // ---- events --------------------------------------------------------------------------------------------------------
 
+// Sums that wrap around in a forged trace.
+static void add(int64_t *sum, uint64_t x) { *sum = (int64_t)((uint64_t)*sum + x); }
+
+static void count_cost(Sweep *s, int thread, int32_t node, ProfCostClass class, uint64_t count) {
+    ProfCell *cell = &s->a->nodes[node].cell[s->phase];
+    add(&cell->costs[class], count);
+    if (thread == s->main) add(&cell->main_costs[class], count);
+}
+
 static void enter(Sweep *s, int thread, int32_t node, bool counts) {
     SweepThread *t = &s->threads[thread];
     if (t->depth == PROF_DEPTH_MAX) {
@@ -69,10 +78,8 @@ static void enter(Sweep *s, int thread, int32_t node, bool counts) {
     }
     t->stack[t->depth++] = node;
     prof_sweep_switch(s, thread, node);
-    ProfCell *cell = &s->a->nodes[node].cell[s->phase];
-    cell->entries++;
-    cell->main_entries += thread == s->main;
-    cell->count += counts;
+    s->a->nodes[node].cell[s->phase].count += counts;
+    count_cost(s, thread, node, counts ? PROF_COST_SCOPE : PROF_COST_JOIN, 1);
 }
 
 static void leave(Sweep *s, int thread) {
@@ -148,9 +155,29 @@ static void launch(Sweep *s, int thread, const ProfEvent *event) {
     memcpy(l->cause_ns, s->cause_ns, sizeof l->cause_ns);
 }
 
+static void stretch(Sweep *s, int thread, const ProfEvent *event) {
+    int32_t node = s->threads[thread].node;
+    if (node <= PROF_NODE_UNKNOWN) return;
+    ProfCell *cell = &s->a->nodes[node].cell[s->phase];
+    count_cost(s, thread, node, PROF_COST_STRETCH, 1);
+    count_cost(s, thread, node, PROF_COST_PAUSE, event->pauses);
+    s->a->nodes[node].is_loop = true;
+    if (event->is_plain) {
+        add(&cell->plain_ns, (uint64_t)event->duration_ns);
+    } else {
+        add(&cell->recorded_units, event->count);
+        if (thread == s->main) add(&cell->main_recorded_units, event->count);
+    }
+    if (!prof_stretches_add(&s->stretches[node], event->is_plain, event->count, event->processor_ns) &&
+        s->status == STATUS_OK) {
+        s->status = host_fail(STATUS_MEMORY, "no memory for the stretches of loops");
+    }
+}
+
 static void split(Sweep *s, int thread, const ProfEvent *event) {
     int32_t node = s->threads[thread].node;
     if (node <= PROF_NODE_UNKNOWN) return;
+    count_cost(s, thread, node, PROF_COST_SPLIT, 1);
     for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)
         s->a->nodes[node].split[c] += event->weight[c];
 }
@@ -174,6 +201,10 @@ static void take_thread_event(Sweep *s, int thread, const ProfEvent *event) {
     case PROF_EVENT_SPLIT:
         prof_sweep_switch(s, thread, t->node);
         split(s, thread, event);
+        break;
+    case PROF_EVENT_STRETCH:
+        prof_sweep_switch(s, thread, t->node);
+        stretch(s, thread, event);
         break;
     case PROF_EVENT_CAPTURE:
         prof_sweep_switch(s, thread, t->node);
@@ -202,8 +233,8 @@ static void take_event(Sweep *s, int stream, const ProfEvent *event) {
         prof_sweep_account(s);
         s->phase = event->phase;
     } else if (event->kind == PROF_EVENT_DROPPED) {
-        s->a->dropped = (int64_t)((uint64_t)s->a->dropped + event->count);
-        if (!is_thread) s->a->dropped_intervals = (int64_t)((uint64_t)s->a->dropped_intervals + event->count);
+        add(&s->a->dropped, event->count);
+        if (!is_thread) add(&s->a->dropped_intervals, event->count);
     } else if (event->kind == PROF_EVENT_BUSY) {
         s->a->monitor_samples++;
         s->a->monitor_percent += (int64_t)event->count;
@@ -211,7 +242,9 @@ static void take_event(Sweep *s, int stream, const ProfEvent *event) {
         if (event->count > (uint64_t)s->a->memory_peak_bytes && event->count <= INT64_MAX)
             s->a->memory_peak_bytes = (int64_t)event->count;
     } else if (event->kind == PROF_EVENT_OVERHEAD) {
-        s->a->overhead_ns = (int64_t)((uint64_t)s->a->overhead_ns + event->count);
+        add(&s->a->overhead_ns, event->count);
+    } else if (event->kind == PROF_EVENT_READER) {
+        add(&s->a->reader_ns, (uint64_t)event->processor_ns);
     } else if (event->kind == PROF_EVENT_INTERVAL) {
         prof_sweep_run(s, event, prof_reader_stream(s->reader, stream));
     }
@@ -291,6 +324,7 @@ static void finish_sweep(Sweep *s) {
     if (s->limit_ns != INT64_MAX) prof_sweep_pass(s, s->limit_ns);
     prof_sweep_account(s);
     prof_sweep_find_leaves(s);
+    prof_sweep_find_loops(s);
     s->a->wall_ns = s->now_ns - s->start_ns;
     s->a->device_span_ns = s->last_ns - s->first_ns;
     s->a->damage = *prof_reader_damage(s->reader);
@@ -304,6 +338,9 @@ static void free_sweep(Sweep *s) {
     free(s->index_of);
     free(s->launches);
     free(s->running);
+    for (int32_t i = 0; i < s->a->node_count; i++)
+        prof_stretches_free(&s->stretches[i]);
+    free(s->stretches);
     free(s->active);
     free(s->entered);
     prof_table_free(&s->children);

@@ -52,9 +52,10 @@ typedef struct Sweep {
     int64_t now_ns, start_ns, limit_ns; // limit: where the trace says it ended, or INT64_MAX
     HostTracePhase phase;
 
-    ProfTable children;  // parent << 32 | name -> node
-    SweepActive *active; // [node_capacity]
-    bool *entered;       // [node_capacity] by a thread
+    ProfTable children;       // parent << 32 | name -> node
+    SweepActive *active;      // [node_capacity]
+    bool *entered;            // [node_capacity] by a thread
+    ProfStretches *stretches; // [node_capacity]
     int32_t node_capacity;
     SweepActive category[HOST_TRACE_CATEGORIES];
 
@@ -83,6 +84,7 @@ typedef struct Sweep {
 int32_t prof_sweep_child(Sweep *sweep, int32_t parent, uint32_t name);
 Status prof_sweep_make_roots(Sweep *sweep) HOST_MUST_CHECK;
 void prof_sweep_find_leaves(Sweep *sweep);
+void prof_sweep_find_loops(Sweep *sweep);
 
 // prof_sweep_time.c: time goes by.
 void prof_sweep_advance(Sweep *sweep, int64_t to_ns);                     // not beyond the end of a running interval

@@ -17,11 +17,11 @@ extern "C" {
 #endif
 
 enum {
-    PROF_TEXT_MAX = 128,          // bytes of a text, with the zero at the end
-    PROF_DEPTH_MAX = 256,         // scopes that are open at a time on one stream
-    PROF_STREAMS_MAX = 65536,     // streams of a trace
-    PROF_NAMES_MAX = 65536,       // names of a trace
-    PROF_CATEGORY_ENCLOSING = 15, // of a name: that of the enclosing scope
+    PROF_TEXT_MAX = 128,                            // bytes of a text, with the zero at the end
+    PROF_DEPTH_MAX = 256,                           // scopes that are open at a time on one stream
+    PROF_STREAMS_MAX = 65536,                       // streams of a trace
+    PROF_NAMES_MAX = 65536,                         // names of a trace
+    PROF_CATEGORY_ENCLOSING = HOST_TRACE_ENCLOSING, // of a name
 };
 
 #define PROF_COUNT_MAX (INT64_C(1) << 50) // of threads, envs, steps and the like
@@ -104,6 +104,8 @@ typedef enum ProfEventKind {
     PROF_EVENT_BUSY,     // count: percent of the time in which a device is busy, as a monitor shows it
     PROF_EVENT_MEMORY,   // count: bytes of a device's memory that are in use
     PROF_EVENT_OVERHEAD, // count: nanoseconds that the device's profiling interface took
+    PROF_EVENT_STRETCH,  // is_plain, count, duration, processor, pauses: a stretch of the innermost scope's loop ends
+    PROF_EVENT_READER,   // processor: what the recorder's own thread took, in all
     PROF_EVENT_LOST,     // what follows on this stream was lost, up to the next PROF_EVENT_RESYNC
     PROF_EVENT_RESYNC,   // depth, stack: the scopes that are open from here on
 } ProfEventKind;
@@ -113,11 +115,14 @@ typedef struct ProfEvent {
     int64_t time_ns; // an interval's begin; no earlier than its launch
     uint32_t name, stream;
     int64_t duration_ns;
+    int64_t processor_ns; // of the thread's
+    uint64_t pauses;
     uint64_t correlation, node; // node 0: of no graph
     uint64_t threads;           // of a kernel: blocks x threads of a block; 0: unknown
     ProfDeviceWork work;
     HostTracePhase phase;
-    uint64_t count;
+    bool is_plain;
+    uint64_t count; // of a stretch: units of work, as the loop counts them
     uint64_t weight[HOST_TRACE_CATEGORIES];
     uint32_t depth;
     const uint32_t *stack; // [depth] names, outermost first; valid until the next event is asked for

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "profiler/prof_format.h"
 #include "profiler/prof_sweep.h"
 
 static bool grow_nodes(Sweep *s) {
@@ -12,7 +13,9 @@ static bool grow_nodes(Sweep *s) {
     if (active != NULL) s->active = active;
     bool *entered = realloc(s->entered, (size_t)capacity * sizeof *entered);
     if (entered != NULL) s->entered = entered;
-    if (nodes == NULL || active == NULL || entered == NULL) {
+    ProfStretches *stretches = realloc(s->stretches, (size_t)capacity * sizeof *stretches);
+    if (stretches != NULL) s->stretches = stretches;
+    if (nodes == NULL || active == NULL || entered == NULL || stretches == NULL) {
         if (s->status == STATUS_OK) s->status = host_fail(STATUS_MEMORY, "no memory for the scopes of a trace");
         return false;
     }
@@ -31,6 +34,7 @@ static int32_t add_node(Sweep *s, int32_t parent, uint32_t name, uint8_t categor
     s->a->nodes[node].layer = layer;
     s->active[node] = (SweepActive){.since_ns = s->now_ns};
     s->entered[node] = false;
+    s->stretches[node] = (ProfStretches){.every = 0};
     return node;
 }
 
@@ -65,8 +69,34 @@ void prof_sweep_find_leaves(Sweep *s) {
         nodes[i].is_leaf = i > PROF_NODE_UNKNOWN;
     }
     for (int32_t i = PROF_NODE_UNKNOWN + 1; i < s->a->node_count; i++) {
+        const ProfNode *parent = &nodes[nodes[i].parent];
         bool works = nodes[i].category != HOST_TRACE_IDLE && nodes[i].layer != PROF_LAYER_API;
-        if (s->entered[i] && works) nodes[nodes[i].parent].is_leaf = false;
+        if (s->entered[i] && works) nodes[nodes[i].parent].is_leaf = parent->is_loop;
+    }
+}
+
+// A loop's own time, plain stretches above all, consists of what its recorded ones do; waiting is no part of them.
+static void share_as_recorded(ProfAnalysis *a, int32_t node) {
+    int32_t loop = -1;
+    int64_t ns = 0;
+    for (int32_t i = node; i > PROF_NODE_UNKNOWN && a->nodes[i].category != HOST_TRACE_IDLE; i = a->nodes[i].parent)
+        loop = a->nodes[i].is_loop ? i : loop;
+    for (int p = 0; p < HOST_TRACE_PHASES; p++)
+        ns += a->nodes[node].cell[p].thread_ns;
+    if (loop < 0 || loop == node || ns < 0 || ns > PROF_SPAN_MAX_NS) return; // longer: a forged trace
+    a->nodes[loop].split[a->nodes[node].category] += (uint64_t)ns;
+}
+
+void prof_sweep_find_loops(Sweep *s) {
+    ProfNode *nodes = s->a->nodes;
+    for (int32_t i = 0; i <= PROF_NODE_UNKNOWN && i < s->a->node_count; i++)
+        nodes[i].loop = -1;
+    for (int32_t i = PROF_NODE_UNKNOWN + 1; i < s->a->node_count; i++) {
+        int32_t around = nodes[nodes[i].parent].loop;
+        if (nodes[i].is_loop) nodes[i].excess = prof_stretches_excess(&s->stretches[i]);
+        nodes[i].loop = around >= 0 ? around : nodes[i].excess.is_known ? i : -1;
+        if (nodes[i].category == HOST_TRACE_IDLE) nodes[i].loop = -1;
+        share_as_recorded(s->a, i);
     }
 }
 

@@ -266,13 +266,37 @@ static uint8_t *put_split(uint8_t *at, const ProfEvent *event) {
     return at;
 }
 
-static uint8_t *put_other(uint8_t *at, uint8_t code, uint64_t value) {
-    uint8_t bytes[PROF_VARINT_MAX];
-    size_t length = (size_t)(prof_put_varint(bytes, value) - bytes);
+static uint8_t *put_other(ProfWriter *w, uint8_t *at, const ProfEvent *event) {
+    uint8_t bytes[1 + 4 * PROF_VARINT_MAX], *end = bytes, code = 0;
+    switch (event->kind) {
+    case PROF_EVENT_PHASE:
+        code = PROF_OTHER_PHASE;
+        end = prof_put_varint(end, (uint64_t)event->phase);
+        break;
+    case PROF_EVENT_DROPPED:
+        w->dropped += event->count;
+        __attribute__((fallthrough));
+    case PROF_EVENT_BUSY:
+    case PROF_EVENT_MEMORY:
+    case PROF_EVENT_OVERHEAD:
+        code = (uint8_t)(PROF_OTHER_DROPPED + (event->kind - PROF_EVENT_DROPPED)); // in the same order
+        end = prof_put_varint(end, event->count);
+        break;
+    case PROF_EVENT_STRETCH:
+        code = PROF_OTHER_STRETCH;
+        *end++ = event->is_plain;
+        end = prof_put_varint(prof_put_varint(end, event->count), (uint64_t)event->duration_ns);
+        end = prof_put_varint(prof_put_varint(end, (uint64_t)event->processor_ns), event->pauses);
+        break;
+    default:
+        code = PROF_OTHER_READER;
+        end = prof_put_varint(end, (uint64_t)event->processor_ns);
+        break;
+    }
     *at++ = code;
-    at = prof_put_varint(at, length);
-    memcpy(at, bytes, length);
-    return at + length;
+    at = prof_put_varint(at, (uint64_t)(end - bytes));
+    memcpy(at, bytes, (size_t)(end - bytes));
+    return at + (end - bytes);
 }
 
 static uint8_t *put_content(ProfWriter *w, uint8_t *at, const ProfEvent *event) {
@@ -290,16 +314,13 @@ static uint8_t *put_content(ProfWriter *w, uint8_t *at, const ProfEvent *event) 
     case PROF_EVENT_CAPTURE:
         return prof_put_varint(at, event->node);
     case PROF_EVENT_PHASE:
-        return put_other(at, PROF_OTHER_PHASE, (uint64_t)event->phase);
     case PROF_EVENT_DROPPED:
-        w->dropped += event->count;
-        return put_other(at, PROF_OTHER_DROPPED, event->count);
     case PROF_EVENT_BUSY:
-        return put_other(at, PROF_OTHER_BUSY, event->count);
     case PROF_EVENT_MEMORY:
-        return put_other(at, PROF_OTHER_MEMORY, event->count);
     case PROF_EVENT_OVERHEAD:
-        return put_other(at, PROF_OTHER_OVERHEAD, event->count);
+    case PROF_EVENT_STRETCH:
+    case PROF_EVENT_READER:
+        return put_other(w, at, event);
     default:
         return at;
     }

@@ -66,18 +66,22 @@ static Status calibrate(void) {
     TRY(prof_cost_path(path));
     TRY(prof_cost_measure(&cost));
     TRY(prof_cost_save(&cost, path));
-    printf("a scope costs %.2f ns (95%% interval %.2f to %.2f), of which %.2f ns (%.2f to %.2f) count for itself; kept "
-           "in %s\n",
-           cost.pair_ns.median, cost.pair_ns.low, cost.pair_ns.high, cost.inside_ns.median, cost.inside_ns.low,
-           cost.inside_ns.high, path);
+    for (int i = 0; i < PROF_COSTS; i++) {
+        const ProfEstimate *e = &cost.each_ns[i];
+        printf("%-8s %6.2f ns (95%% interval %.2f to %.2f)\n", prof_cost_name((ProfCostClass)i), e->median, e->low,
+               e->high);
+    }
+    printf("of a scope, %.2f ns (%.2f to %.2f) count for itself\nkept in %s\n", cost.inside_ns.median,
+           cost.inside_ns.low, cost.inside_ns.high, path);
     return host_file_check_stdout();
 }
 
 // What cannot be read corrects nothing, and is no reason to report nothing.
 static void correct(ProfRun *run) {
     char path[HOST_PATH_MAX];
-    if (prof_cost_path(path) != STATUS_OK) return;
-    if (prof_run_correct(run, path) != STATUS_OK) fprintf(stderr, "profreport: warning: %s\n", host_message());
+    bool has_path = prof_cost_path(path) == STATUS_OK;
+    if (prof_run_correct(run, has_path ? path : NULL) != STATUS_OK)
+        fprintf(stderr, "profreport: warning: %s\n", host_message());
 }
 
 static Status load_and_print(const ReportConfig *config, const ConfigArgs *args) {

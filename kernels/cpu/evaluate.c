@@ -106,9 +106,10 @@ static void begin_task(Thread *t, Gang *gang, int slot) {
     s->end = (int32_t)((range + 1) * job->episodes / e->ranges);
     s->running = 0;
     t->task++;
-    uint64_t since = t->scratch->probe.is_on ? host_trace_ticks() : 0;
+    bool is_measured = cpu_probe_takes_apart(&t->scratch->probe);
+    if (is_measured) cpu_probe_enter(&t->scratch->probe, HOST_TRACE_LEARNING, 1);
     build_member(t, gang, slot);
-    if (since != 0) cpu_probe_lap(&t->scratch->probe, since, HOST_TRACE_LEARNING, 1);
+    if (is_measured) cpu_probe_leave(&t->scratch->probe);
     for (int k = 0; k < t->lanes_per_slot && s->next < s->end; k++) {
         begin_episode(t, gang, slot, slot * t->lanes_per_slot + k);
     }
@@ -209,6 +210,7 @@ WIDE_FN void forward_group(Thread *t, Gang *gang, const Group *group, int n, int
         float *y = t->scratch->hidden[layer->kind == POLICY_CANDIDATE ? 2 : i % 2];
         for (int s = 0; s < n; s++)
             g.y[s] = y + s * width_pad;
+        cpu_probe_begin(&t->scratch->probe, "forward layer");
         int part = layer_sums(t, layer, &g, n, shared, &stride);
         for (int s = 0; s < n; s++) {
             g.w[s] += part;
@@ -219,6 +221,7 @@ WIDE_FN void forward_group(Thread *t, Gang *gang, const Group *group, int n, int
             step_state(t->scratch->hidden[(i - 1) % 2] + s * width_pad, g.y[s], state, es->state_pad);
             g.x[s] = state;
         }
+        cpu_probe_end(&t->scratch->probe);
         if (layer->kind != POLICY_GATE) stride = 1;
     }
     for (int s = 0; s < n; s++)
@@ -305,11 +308,11 @@ static __attribute__((noinline)) void step_timed(Thread *t, Gang *a, Gang *b, in
         for (int g = 0; g < CPU_GANGS; g++) {
             Gang *gang = g == 0 ? a : b;
             if (gang->groups == 0) continue;
-            uint64_t since = host_trace_ticks();
+            cpu_probe_enter(probe, HOST_TRACE_POLICY, CPU_PROBE_EVERY);
             forward(t, gang);
-            since = cpu_probe_lap(probe, since, HOST_TRACE_POLICY, CPU_PROBE_EVERY);
+            cpu_probe_turn(probe, HOST_TRACE_SIMULATION);
             t->sim->step(gang->lanes);
-            cpu_probe_lap(probe, since, HOST_TRACE_SIMULATION, CPU_PROBE_EVERY);
+            cpu_probe_leave(probe);
         }
     } while (--steps > 0 && !gang_is_done(a) && !gang_is_done(b));
 }
@@ -354,6 +357,29 @@ static void pipeline_any(const Thread *t, Gang *a, Gang *b, int steps) {
     pipeline_steps(p, a, b, steps);
 }
 
+static uint32_t pipeline_length(const Gang *gang) { return (uint32_t)gang->lanes->length[gang->group[0].lane[0]]; }
+
+// Steps both gangs, or pipelines of them some times; the probe counts steps of gangs.
+static void run_round(Thread *t, Gang *a, Gang *b, bool is_pipeline) {
+    CpuProbe *probe = &t->scratch->probe;
+    uint32_t begun = is_pipeline ? pipeline_length(a) + pipeline_length(b) : 0;
+    if (cpu_probe_takes(probe)) {
+        step_timed(t, a, b, is_pipeline ? 1024 : 1);
+    } else if (is_pipeline) {
+        if (t->sim->pipeline != NULL && pipeline_is_common(&t->es->spec.policy)) {
+            t->sim->pipeline(t, a, b, 1024);
+        } else {
+            pipeline_any(t, a, b, 1024);
+        }
+    } else {
+        if (a->groups > 0) step_gang(t, a);
+        if (b->groups > 0) step_gang(t, b);
+    }
+    uint32_t steps = is_pipeline ? pipeline_length(a) + pipeline_length(b) - begun
+                                 : (uint32_t)(a->groups > 0) + (uint32_t)(b->groups > 0);
+    cpu_probe_count(probe, steps);
+}
+
 static void evaluate_tasks(CpuEvaluation *evaluation, int worker) {
     CpuEs *es = evaluation->es;
     Thread t = {.evaluation = evaluation, .es = es, .scratch = &es->scratch[worker], .noise_pair = -1};
@@ -379,18 +405,7 @@ static void evaluate_tasks(CpuEvaluation *evaluation, int worker) {
             return;
         }
         bool is_pipeline = pipeline_fits(&t, a, b);
-        if (cpu_probe_takes(&t.scratch->probe)) {
-            step_timed(&t, a, b, is_pipeline ? 1024 : 1);
-        } else if (is_pipeline) {
-            if (t.sim->pipeline != NULL && pipeline_is_common(&es->spec.policy)) {
-                t.sim->pipeline(&t, a, b, 1024);
-            } else {
-                pipeline_any(&t, a, b, 1024);
-            }
-        } else {
-            if (a->groups > 0) step_gang(&t, a);
-            if (b->groups > 0) step_gang(&t, b);
-        }
+        run_round(&t, a, b, is_pipeline);
         if (is_pipeline) round |= 1023;
         if (gang_is_done(a)) turn_over(&t, a);
         if (gang_is_done(b)) turn_over(&t, b);

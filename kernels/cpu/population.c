@@ -159,12 +159,14 @@ Status cpu_es_read(KernEs *base, float *params, float *first, float *second) {
     return STATUS_OK;
 }
 
+enum { STRETCH_STEPS = 128 }; // of gangs, between two decisions whether to record them
+
 static void evaluate_piece(void *context, int64_t begin, int64_t end, int worker) {
     (void)begin;
     (void)end;
     CpuEvaluation *evaluation = context;
     CpuProbe *probe = &evaluation->es->scratch[worker].probe;
-    cpu_probe_open(probe);
+    cpu_probe_open(probe, STRETCH_STEPS);
     evaluation->es->isa->ops->evaluate(evaluation, worker);
     cpu_probe_close(probe);
 }

@@ -272,10 +272,12 @@ Status cpu_ppo_read(KernPpo *base, KernPpoState *state) {
 
 // ---- one update ----------------------------------------------------------------------------------------------------
 
+enum { STRETCH_STEPS = 32 }; // between two decisions whether to record them
+
 static void rollout_piece(void *context, int64_t begin, int64_t end, int worker) {
     CpuPpo *ppo = context;
     CpuProbe *probe = &ppo->scratch[worker].probe;
-    cpu_probe_open(probe);
+    cpu_probe_open(probe, STRETCH_STEPS);
     ppo->isa->ops->ppo_rollout(ppo, begin, end, worker);
     cpu_probe_close(probe);
 }

@@ -97,11 +97,13 @@ static void forward_rows(const PpoNet *net, const float *packed, const PpoScratc
     for (int32_t i = 0; i < net->network.layers; i++) {
         const PpoLayer *layer = &net->layer[i];
         const float *input = layer->node.from < 0 ? scratch->input : scratch->output[layer->node.from];
+        cpu_probe_begin(&scratch->probe, "forward layer");
         if (layer->node.kind == POLICY_STATE) {
             forward_state(net, scratch, i, *before++, rows, ended);
         } else {
             forward_layer(layer, packed, input, scratch->output[i], rows, &net->shape.actor);
         }
+        cpu_probe_end(&scratch->probe);
     }
 }
 
@@ -268,11 +270,13 @@ static void backward(const PpoNet *net, const float *packed, const PpoScratch *s
     int32_t states = net->network.states; // they come last to first
     for (int32_t i = 0; i < net->network.layers; i++) {
         int32_t at = net->network.backward[i];
+        cpu_probe_begin(&scratch->probe, "backward layer");
         if (net->layer[at].node.kind == POLICY_STATE) {
             backward_state(net, scratch, at, scratch->before[--states], rows, ended);
         } else {
             backward_layer(net, packed, scratch, at, gradient, rows, begins);
         }
+        cpu_probe_end(&scratch->probe);
     }
 }
 
@@ -309,10 +313,12 @@ static void chunk_gradient(PpoPart part, const PpoScratch *scratch, float *gradi
         gather_inputs(&part, scratch, rows);
         if (net->network.states > 0) gather_states(&part, scratch);
         forward_rows(net, part.packed, scratch, rows, ended);
+        cpu_probe_begin(&scratch->probe, "loss");
         for (int r = 0; r < rows; r++)
             policy_row(&part, scratch, r, gradient + net->log_std, losses);
         for (int r = 0; r < rows; r++)
             value_row(&part, scratch, r, losses);
+        cpu_probe_end(&scratch->probe);
         backward(net, part.packed, scratch, gradient, rows, left == part.count, ended);
         part.index += rows;
     }

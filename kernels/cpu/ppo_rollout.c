@@ -265,7 +265,8 @@ void ISA_CAT(cpu_ppo_rollout_, ISA)(CpuPpo *ppo, int64_t begin, int64_t end, int
     CpuProbe *probe = &ppo->scratch[worker].probe;
     for (w.step = 0; w.step < ppo->spec.rollout; w.step++) {
         if (w.step % STOP_STEPS == 0 && host_stop_requested()) return;
-        uint64_t since = cpu_probe_takes(probe) ? host_trace_ticks() : 0;
+        bool is_measured = cpu_probe_takes(probe);
+        if (is_measured) cpu_probe_enter(probe, HOST_TRACE_POLICY, CPU_PROBE_EVERY);
         look(&w);
         w.kernels->forward(&ppo->net, ppo->packed, w.scratch, w.rows);
         for (int r = 0; r < w.rows; r++) {
@@ -275,18 +276,20 @@ void ISA_CAT(cpu_ppo_rollout_, ISA)(CpuPpo *ppo, int64_t begin, int64_t end, int
         act(&w);
         wide_end();
         w.batch.step = w.step;
-        if (since != 0) since = cpu_probe_lap(probe, since, HOST_TRACE_POLICY, CPU_PROBE_EVERY);
+        if (is_measured) cpu_probe_turn(probe, HOST_TRACE_SIMULATION);
         ppo->sim->batch_step(&w.batch, begin, end);
-        if (since != 0) since = cpu_probe_lap(probe, since, HOST_TRACE_SIMULATION, CPU_PROBE_EVERY);
+        if (is_measured) cpu_probe_turn(probe, HOST_TRACE_LEARNING);
+        if (w.batch.infinite.at < 0) take_rewards(&w);
+        if (is_measured) cpu_probe_leave(probe);
         if (w.batch.infinite.at >= 0) {
             record_infinite(&w);
             return;
         }
-        take_rewards(&w);
-        if (since != 0) cpu_probe_lap(probe, since, HOST_TRACE_LEARNING, CPU_PROBE_EVERY);
+        cpu_probe_count(probe, 1);
     }
-    uint64_t since = probe->is_on ? host_trace_ticks() : 0;
+    bool is_measured = cpu_probe_takes_apart(probe);
+    if (is_measured) cpu_probe_enter(probe, HOST_TRACE_LEARNING, 1);
     finish(&w);
-    if (since != 0) cpu_probe_lap(probe, since, HOST_TRACE_LEARNING, 1);
+    if (is_measured) cpu_probe_leave(probe);
     wide_end();
 }

@@ -83,11 +83,14 @@ static void group_gradient(const Learning *learning, PpoPart *part, int64_t grou
         int64_t shard = group * ppo->group_shards + i;
         part->index = ppo->order + shard * samples + learning->minibatch * part->count;
         kernels->gradient(part, &ppo->scratch[worker], node[waiting], &ppo->losses[shard]);
+        cpu_probe_count(&ppo->scratch[worker].probe, (uint32_t)part->count);
         for (int32_t left = i; left % 2 == 1; left /= 2, waiting--)
             kernels->add(node[waiting - 1], node[waiting], 0, gradient);
         waiting++;
     }
 }
+
+enum { STRETCH_SAMPLES = 512 }; // between two decisions whether to record them
 
 static void group_gradients(void *context, int64_t begin, int64_t end, int worker) {
     const Learning *learning = context;
@@ -103,8 +106,11 @@ static void group_gradients(void *context, int64_t begin, int64_t end, int worke
                     .steps = ppo->spec.rollout,
                     .advantages = ppo_advantage_scale(learning->advantages, learning->step->normalize_advantage),
                     .per_sample = (float)(1.0 / ((double)count * ppo->spec.shards))};
+    CpuProbe *probe = &ppo->scratch[worker].probe;
+    cpu_probe_open_part(probe, STRETCH_SAMPLES, "ppo gradient");
     for (int64_t group = begin; group < end; group++)
         group_gradient(learning, &part, group, worker);
+    cpu_probe_close_part(probe, "ppo gradient");
 }
 
 // The gradients of all groups, into the first's: the tree of the shards from where the groups' own trees end.

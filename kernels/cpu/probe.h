@@ -1,5 +1,21 @@
-// What a loop consists of that does the work of several categories at once: one round of 64, picked at random, is timed
-// while a profiler is attached, and the profiler told in what proportion (host_trace_split()).
+// What a loop consists of that does the work of several categories at once, as the profiler that is attached wants it.
+//
+// Sampled: one round of 64, picked at random, is timed, and the profiler told in what proportion (host_trace_split()).
+// Full: each round is recorded, as scopes. They take time of their own, and spoil the overlap of what comes before and
+// after; so stretches of some rounds, picked at random, are left plain, and the profiler is told how long each stretch
+// took (host_trace_stretch()).
+//
+//     cpu_probe_open(probe, 64);
+//     for (...) {
+//         bool is_measured = cpu_probe_takes(probe);
+//         if (is_measured) cpu_probe_enter(probe, HOST_TRACE_POLICY, CPU_PROBE_EVERY);
+//         ...
+//         if (is_measured) cpu_probe_turn(probe, HOST_TRACE_SIMULATION);
+//         ...
+//         if (is_measured) cpu_probe_leave(probe);
+//         cpu_probe_count(probe, 1);
+//     }
+//     cpu_probe_close(probe);
 //
 // Ownership: plain data, one for each thread. Errors: none. Thread safety: one thread at a time.
 #ifndef SHOAL_KERNELS_CPU_PROBE_H
@@ -10,35 +26,146 @@
 
 #include "host/trace.h"
 
-enum { CPU_PROBE_EVERY = 64 };
+enum {
+    CPU_PROBE_EVERY = 64,      // rounds, one of which is timed
+    CPU_PROBE_PLAIN_EVERY = 4, // stretches, one of which is plain
+};
 
 typedef struct CpuProbe {
-    bool is_on;
-    uint32_t rounds; // of all loops of this thread
+    const HostTraceHooks *hooks;    // NULL: off
+    const HostTraceHooks *recorded; // the same where rounds are recorded now, or else NULL
+    bool is_plain;                  // full: the stretch under way
+    uint32_t count;                 // rounds (sampled) or stretches (full) of all loops of this thread
+
+    // Sampled: the time of what is open, and what it stands for.
+    HostTraceCategory category;
+    uint64_t since, stands_for;
     uint64_t ticks[HOST_TRACE_CATEGORIES];
+
+    // Full: the stretch under way.
+    uint32_t units, length;
+    const char *paused; // the name of its loop, between two parts of it; else NULL
 } CpuProbe;
 
-// Around a thread's part of a loop, within the loop's scope.
-static inline void cpu_probe_open(CpuProbe *probe) {
-    probe->is_on = host_trace_hooks() != NULL;
+// The finaliser of MurmurHash3 (Appleby): every bit of the number counts for every bit of the result, so that what it
+// picks has nothing to do with what a loop does in turn.
+static inline bool cpu_probe_picks(uint32_t number, uint32_t every) {
+    number ^= number >> 16;
+    number *= UINT32_C(0x85ebca6b);
+    number ^= number >> 13;
+    number *= UINT32_C(0xc2b2ae35);
+    number ^= number >> 16;
+    return number < UINT32_MAX / every;
+}
+
+// Ends a stretch of so many units (0: there was none), and picks what the next one is.
+static inline void cpu_probe_next_stretch(CpuProbe *probe) {
+    probe->hooks->stretch(probe->hooks, HOST_STRETCH_NEXT, probe->recorded == NULL, probe->units);
+    probe->is_plain = cpu_probe_picks(++probe->count, CPU_PROBE_PLAIN_EVERY);
+    probe->recorded = probe->is_plain ? NULL : probe->hooks;
+    probe->units = 0;
+}
+
+// Around a thread's part of a loop, within the loop's scope. A stretch has `length` units or a few more.
+static inline void cpu_probe_open(CpuProbe *probe, uint32_t length) {
+    probe->hooks = host_trace_hooks();
+    probe->recorded = NULL;
+    probe->paused = NULL;
     memset(probe->ticks, 0, sizeof probe->ticks);
+    probe->length = length;
+    probe->units = 0;
+    if (__builtin_expect(probe->hooks != NULL && probe->hooks->is_full, 0)) cpu_probe_next_stretch(probe);
 }
 
 static inline void cpu_probe_close(CpuProbe *probe) {
-    if (probe->is_on) host_trace_split(probe->ticks);
+    if (__builtin_expect(probe->hooks == NULL, 1)) return;
+    if (!probe->hooks->is_full) {
+        host_trace_split(probe->ticks);
+    } else if (probe->units > 0) {
+        cpu_probe_next_stretch(probe);
+    }
+    probe->recorded = NULL;
 }
 
-// Whether the round that begins is timed.
+// The same around parts that are shorter than a stretch: one goes on in the next part of the loop of that name (a
+// literal). What another loop finds is given up.
+static inline void cpu_probe_open_part(CpuProbe *probe, uint32_t length, const char *loop) {
+    const HostTraceHooks *hooks = host_trace_hooks();
+    if (__builtin_expect(hooks == NULL || !hooks->is_full || probe->hooks != hooks || probe->paused != loop, 1)) {
+        cpu_probe_open(probe, length);
+        return;
+    }
+    probe->recorded = probe->is_plain ? NULL : hooks;
+    hooks->stretch(hooks, HOST_STRETCH_RESUME, probe->is_plain, 0);
+}
+
+static inline void cpu_probe_close_part(CpuProbe *probe, const char *loop) {
+    if (__builtin_expect(probe->hooks == NULL || !probe->hooks->is_full, 1)) return;
+    probe->hooks->stretch(probe->hooks, HOST_STRETCH_PAUSE, probe->is_plain, 0);
+    probe->paused = loop;
+    probe->recorded = NULL;
+}
+
+// Whether the round that begins is measured.
 static inline bool cpu_probe_takes(CpuProbe *probe) {
-    return __builtin_expect(probe->is_on, 0) && ++probe->rounds * UINT32_C(0x9e3779b1) < UINT32_MAX / CPU_PROBE_EVERY;
+    if (__builtin_expect(probe->hooks == NULL, 1)) return false;
+    if (probe->hooks->is_full) return probe->recorded != NULL;
+    return cpu_probe_picks(++probe->count, CPU_PROBE_EVERY);
 }
 
-// The time since `since` goes to a category; returns the present. `stands_for`: CPU_PROBE_EVERY in a round that was
-// picked, 1 for what is always timed.
-static inline uint64_t cpu_probe_lap(CpuProbe *probe, uint64_t since, HostTraceCategory category, uint64_t stands_for) {
+// Whether what happens now and then, besides the rounds, is measured: always, but for plain stretches.
+static inline bool cpu_probe_takes_apart(const CpuProbe *probe) {
+    return __builtin_expect(probe->hooks != NULL, 0) && (!probe->hooks->is_full || probe->recorded != NULL);
+}
+
+// What follows is of this category. `stands_for`: CPU_PROBE_EVERY in a round, 1 for what is always measured.
+static inline void cpu_probe_enter(CpuProbe *probe, HostTraceCategory category, uint64_t stands_for) {
+    if (probe->recorded != NULL) {
+        probe->recorded->begin(probe->recorded, category, host_trace_category_name(category));
+        return;
+    }
+    probe->category = category;
+    probe->stands_for = stands_for;
+    probe->since = host_trace_ticks();
+}
+
+static inline void cpu_probe_leave(CpuProbe *probe) {
+    if (probe->recorded != NULL) {
+        probe->recorded->end(probe->recorded);
+        return;
+    }
+    probe->ticks[probe->category] += (host_trace_ticks() - probe->since) * probe->stands_for;
+}
+
+// The one ends, the next begins.
+static inline void cpu_probe_turn(CpuProbe *probe, HostTraceCategory category) {
+    if (probe->recorded != NULL) {
+        cpu_probe_leave(probe);
+        cpu_probe_enter(probe, category, CPU_PROBE_EVERY);
+        return;
+    }
     uint64_t now = host_trace_ticks();
-    probe->ticks[category] += (now - since) * stands_for;
-    return now;
+    probe->ticks[probe->category] += (now - probe->since) * probe->stands_for;
+    probe->category = category;
+    probe->since = now;
+}
+
+// A scope of full detail only, of the enclosing one's category, within a recorded round.
+static inline void cpu_probe_begin(const CpuProbe *probe, const char *name) {
+    if (__builtin_expect(probe->recorded != NULL, 0)) {
+        probe->recorded->begin(probe->recorded, HOST_TRACE_ENCLOSING, name);
+    }
+}
+
+static inline void cpu_probe_end(const CpuProbe *probe) {
+    if (__builtin_expect(probe->recorded != NULL, 0)) probe->recorded->end(probe->recorded);
+}
+
+// After a round: it did so many units.
+static inline void cpu_probe_count(CpuProbe *probe, uint32_t units) {
+    if (__builtin_expect(probe->hooks == NULL || !probe->hooks->is_full, 1)) return;
+    probe->units += units;
+    if (probe->units >= probe->length) cpu_probe_next_stretch(probe);
 }
 
 #endif

@@ -39,7 +39,7 @@ function costText(run) {
   const total = run.total;
   if (run.is_too_dense_to_correct)
     return `Not corrected for the profiler's own cost: scopes are too dense, ${
-      whole(total.main_entries)} on main threads.`;
+      whole(total.main_thread_recorded.scope)} on main threads.`;
   if (run.correction === null)
     return "Not corrected for the profiler's own cost: profreport --calibrate measures it, once per machine.";
   const wall = run.correction.wall_ns;

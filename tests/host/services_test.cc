@@ -164,12 +164,17 @@ TEST(Trace, ScopesReachTheHooksOnlyWhenAttached) {
         [](const HostTraceHooks *, const uint64_t *weight) { seen.push_back("split:" + std::to_string(weight[1])); },
         [](const HostTraceHooks *, HostTracePhase phase) {
             seen.push_back("phase:" + std::string(host_trace_phase_name(phase)));
-        }};
+        },
+        [](const HostTraceHooks *, HostTraceStretch what, bool is_plain, uint64_t units) {
+            seen.push_back("stretch:" + std::to_string(what) + (is_plain ? " plain " : " ") + std::to_string(units));
+        },
+        false};
     auto others = [] {
         const HostTraceHooks *joined = host_trace_join(host_trace_mark());
         const uint64_t weight[HOST_TRACE_CATEGORIES] = {1, 2};
         host_trace_split(weight);
         host_trace_phase(HOST_PHASE_WARM_UP);
+        host_trace_stretch(HOST_STRETCH_NEXT, true, 5);
         host_trace_end(joined);
         host_trace_end(host_trace_join(HostTraceMark()));
     };
@@ -191,7 +196,7 @@ TEST(Trace, ScopesReachTheHooksOnlyWhenAttached) {
     host_trace_attach(&hooks);
     others();
     host_trace_attach(nullptr);
-    EXPECT_EQ((std::vector<std::string>{"join:marked", "split:2", "phase:warm-up", "end"}), seen);
+    EXPECT_EQ((std::vector<std::string>{"join:marked", "split:2", "phase:warm-up", "stretch:0 plain 5", "end"}), seen);
     EXPECT_STREQ("evaluate", host_trace_phase_name(HOST_PHASE_EVALUATE));
     EXPECT_STREQ("?", host_trace_phase_name(HOST_TRACE_PHASES));
     EXPECT_STREQ("idle", host_trace_category_name(HOST_TRACE_IDLE));

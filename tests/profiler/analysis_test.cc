@@ -26,8 +26,13 @@ void expect_node(const BruteForce &brute, const std::string &path, const BruteNo
     for (int p = 0; p < HOST_TRACE_PHASES; p++) {
         const ProfCell &cell = found.cell[p];
         EXPECT_EQ(expected.count[p], cell.count) << path;
-        EXPECT_EQ(expected.entries[p], cell.entries) << path;
-        EXPECT_EQ(expected.main_entries[p], cell.main_entries) << path;
+        for (int c = 0; c < PROF_COSTS; c++) {
+            EXPECT_EQ(expected.costs[p][c], cell.costs[c]) << path;
+            EXPECT_EQ(expected.main_costs[p][c], cell.main_costs[c]) << path;
+        }
+        EXPECT_EQ(expected.recorded[p], cell.recorded_units) << path;
+        EXPECT_EQ(expected.main_recorded[p], cell.main_recorded_units) << path;
+        EXPECT_EQ(expected.plain_ns[p], cell.plain_ns) << path;
         EXPECT_EQ(expected.thread_ns[p], cell.thread_ns) << path;
         EXPECT_EQ(expected.main_ns[p], cell.main_ns) << path;
         EXPECT_EQ(expected.intervals[p], cell.intervals) << path;
@@ -59,6 +64,7 @@ void expect_totals(const BruteForce &brute, const ProfAnalysis &a) {
     EXPECT_EQ(brute.unknown_launches, a.unknown_launches);
     EXPECT_EQ(brute.dropped, a.dropped);
     EXPECT_EQ(brute.dropped_intervals, a.dropped_intervals);
+    EXPECT_EQ(brute.reader_ns, a.reader_ns);
     EXPECT_EQ(brute.unmatched_ends, a.unmatched_ends);
     EXPECT_EQ(brute.device_sum, a.device_sum_ns);
     EXPECT_EQ(brute.device_busy, a.device_busy_ns);

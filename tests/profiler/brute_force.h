@@ -14,7 +14,9 @@
 namespace profiler_test {
 
 struct BruteNode {
-    int64_t entries[HOST_TRACE_PHASES] = {}, main_entries[HOST_TRACE_PHASES] = {};
+    int64_t costs[HOST_TRACE_PHASES][PROF_COSTS] = {}, main_costs[HOST_TRACE_PHASES][PROF_COSTS] = {};
+    int64_t recorded[HOST_TRACE_PHASES] = {}, main_recorded[HOST_TRACE_PHASES] = {}, plain_ns[HOST_TRACE_PHASES] = {};
+    bool is_loop = false;
     int64_t count[HOST_TRACE_PHASES] = {}, thread_ns[HOST_TRACE_PHASES] = {}, main_ns[HOST_TRACE_PHASES] = {};
     int64_t intervals[HOST_TRACE_PHASES] = {}, device_ns[HOST_TRACE_PHASES] = {}, bound_ns[HOST_TRACE_PHASES] = {};
     ProfWall wall[HOST_TRACE_PHASES] = {};
@@ -39,6 +41,7 @@ class BruteForce {
         order_events();
         run();
         find_gaps();
+        share_loops();
     }
 
     std::map<std::string, BruteNode> nodes;
@@ -48,13 +51,14 @@ class BruteForce {
     int64_t idle[HOST_TRACE_PHASES] = {}, phase_ns[HOST_TRACE_PHASES] = {};
     int64_t device_busy = 0, kernel_busy = 0, device_sum = 0, dropped_intervals = 0, device_span = 0,
             gap[PROF_GAPS] = {}, gaps = 0;
-    int64_t intervals = 0, unknown_launches = 0, dropped = 0, unmatched_ends = 0;
+    int64_t intervals = 0, unknown_launches = 0, dropped = 0, unmatched_ends = 0, reader_ns = 0;
     int64_t transitions[HOST_TRACE_CATEGORIES + 1][HOST_TRACE_CATEGORIES + 1] = {};
 
     bool is_leaf(const std::string &path) const {
         for (const auto &[other, node] : nodes) {
             bool is_child = other.rfind(path + "/", 0) == 0 && other.find('/', path.size() + 1) == std::string::npos;
-            if (is_child && node.entered && node.category != HOST_TRACE_IDLE && !node.is_call) return false;
+            bool works = node.entered && node.category != HOST_TRACE_IDLE && !node.is_call;
+            if (is_child && works && !nodes.at(path).is_loop) return false;
         }
         return path[0] == '/';
     }
@@ -158,6 +162,38 @@ class BruteForce {
         if (stop > e.time_ns) running_.push_back({e.time_ns, stop, path, launched, e.work == PROF_DEVICE_KERNEL});
     }
 
+    void count_cost(size_t s, const std::string &path, ProfCostClass cost, int64_t count) {
+        nodes[path].costs[phase_][cost] += count;
+        if (static_cast<int>(s) == main_) nodes[path].main_costs[phase_][cost] += count;
+    }
+
+    void take_stretch(size_t s, BruteNode &node, const std::string &path, const ProfEvent &e) {
+        node.is_loop = true;
+        count_cost(s, path, PROF_COST_STRETCH, 1);
+        count_cost(s, path, PROF_COST_PAUSE, static_cast<int64_t>(e.pauses));
+        if (e.is_plain) {
+            node.plain_ns[phase_] += e.duration_ns;
+            return;
+        }
+        node.recorded[phase_] += static_cast<int64_t>(e.count);
+        if (static_cast<int>(s) == main_) node.main_recorded[phase_] += static_cast<int64_t>(e.count);
+    }
+
+    // Each node's time is among the weights of the outermost loop above it, if no wait is in between.
+    void share_loops() {
+        for (const auto &[path, node] : nodes) {
+            std::string loop;
+            for (std::string at = path; at[0] == '/' && nodes[at].category != HOST_TRACE_IDLE;) {
+                if (nodes[at].is_loop) loop = at;
+                at = at.substr(0, at.rfind('/'));
+                if (at.empty()) break;
+            }
+            if (loop.empty() || loop == path) continue;
+            for (int64_t ns : node.thread_ns)
+                nodes[loop].split[node.category] += static_cast<uint64_t>(ns);
+        }
+    }
+
     void take_thread(size_t s, const ProfEvent &e) {
         Thread &t = threads_[s];
         int from = nodes[innermost(s)].category;
@@ -170,8 +206,7 @@ class BruteForce {
             std::string path = e.kind == PROF_EVENT_JOIN ? joined(e) : child(innermost(s), e.name);
             t.stack.push_back(path);
             nodes[path].entered = true;
-            nodes[path].entries[phase_]++;
-            nodes[path].main_entries[phase_] += static_cast<int>(s) == main_;
+            count_cost(s, path, e.kind == PROF_EVENT_BEGIN ? PROF_COST_SCOPE : PROF_COST_JOIN, 1);
             if (e.kind == PROF_EVENT_BEGIN) nodes[path].count[phase_]++;
         } else if (e.kind == PROF_EVENT_LAUNCH) {
             launches_[e.correlation] = {caller(s), e.time_ns};
@@ -180,6 +215,9 @@ class BruteForce {
         } else if (e.kind == PROF_EVENT_SPLIT && !t.stack.empty()) {
             for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)
                 nodes[innermost(s)].split[c] += e.weight[c];
+            count_cost(s, innermost(s), PROF_COST_SPLIT, 1);
+        } else if (e.kind == PROF_EVENT_STRETCH && !t.stack.empty()) {
+            take_stretch(s, nodes[innermost(s)], innermost(s), e);
         }
         int to = nodes[innermost(s)].category;
         if (from != to) transitions[from][to]++;
@@ -261,6 +299,7 @@ class BruteForce {
             for (; next < order_.size() && event(next).time_ns <= t; next++) {
                 const ProfEvent &e = event(next);
                 if (e.kind == PROF_EVENT_PHASE) phase_ = e.phase;
+                if (e.kind == PROF_EVENT_READER) reader_ns += e.processor_ns;
                 if (e.kind == PROF_EVENT_DROPPED) {
                     dropped += static_cast<int64_t>(e.count);
                     if (!is_thread(order_[next].stream)) dropped_intervals += static_cast<int64_t>(e.count);

@@ -238,6 +238,14 @@ class Recording(ProfileTest):
                 fused = [s for s in scopes if s["path"].endswith(("/es generation/es evaluate", "/ppo rollout"))]
                 self.assertEqual(1, len(fused))
                 self.assertLessEqual({"simulation", "policy", "learning"}, set(fused[0]["split"]))
+                full = self.train(tool, "--profile-detail", "full", env=env, **changes)
+                self.assertEqual(plain["params_hash"], full["params_hash"])
+                scopes = {s["path"]: s for s in self.report_json(full["run"])[0]["scopes"]}
+                path = fused[0]["path"]
+                for part in ["simulation", "policy", "learning"]:
+                    self.assertGreater(scopes[f"{path}/{part}"]["count"], 0)
+                self.assertLessEqual({"simulation", "policy", "learning"}, set(scopes[path]["split"]))
+                self.assertTrue(scopes[path]["leaf"])
 
     def entered(self, folder, path):
         return sum(s["count"] for s in self.report_json(folder)[0]["scopes"] if s["path"] == path)
@@ -255,6 +263,31 @@ class Recording(ProfileTest):
         self.assertEqual(0, done.code, done)
         self.assertEqual({"rank-0.trace", "rank-0.2.trace"}, {p.name for p in (Path(folder) / "profile").iterdir()})
         self.assertEqual(9, self.entered(folder, "/es generation"))
+
+    def test_full_detail(self):
+        """Loops are corrected by their own plain stretches; a run that goes on may have another detail."""
+        for tool, loop, changes in [("pporun", "/ppo update/ppo learn/ppo gradient", {"steps": 102400}),
+                                    ("esrun", "/es generation/es evaluate", {"pop": 256, "generations": 60})]:  # fmt: skip
+            with self.subTest(tool=tool):
+                folder = self.train(tool, "--profile-detail", "full", threads=1, **changes)["run"]
+                run = self.report_json(folder)[0]
+                excess = run["correction"]["full_detail_ns"]
+                self.assertLess(excess["low"], excess["high"])
+                self.assertTrue(excess["low"] <= excess["median"] <= excess["high"])
+                taken_off = excess["median"] + run["correction"]["costs_ns"]["median"]
+                self.assertAlmostEqual(run["correction"]["wall_ns"]["median"] + taken_off, run["total"]["wall_ns"], places=3)
+                scopes = {s["path"]: s for s in run["scopes"]}
+                self.assertGreater(run["total"]["main_thread_recorded"]["stretch"], 0)
+                # On one thread, what the loops lose is what the wall clock does.
+                lost = sum(s["thread_ns"] - s["corrected_thread_ns"]["median"] for s in run["scopes"])
+                self.assertAlmostEqual(excess["median"], lost, places=2)
+                self.assertGreater(scopes[loop + ("/policy" if tool == "esrun" else "/loss")]["count"], 0)
+                self.assertIn("Full detail took: ", self.report(folder))
+        done = self.run_tool("esrun", "--resume", folder, "--generations=62", "--threads=1", "--bind=none", "--device=cpu",
+                             "--profile", "--quiet")  # fmt: skip
+        self.assertEqual(0, done.code, done)
+        second = Path(folder) / "profile" / "rank-0.2.trace"
+        self.assertEqual(0, self.report_json(second)[0]["total"]["main_thread_recorded"]["stretch"])
 
     def test_killed_run(self):
         out = self.path()
@@ -296,6 +329,9 @@ class Recording(ProfileTest):
             (2, "--profile-window", ["--profile-window=0:3"]),
             (2, "--profile-window", ["--profile-window=x:3"]),
             (2, "--profile is for training", ["--profile", "--dry-run"]),
+            (2, "--profile is for training", ["--profile-detail=full", "--dry-run"]),
+            (2, "--profile-detail", ["--profile-detail=fine"]),
+            (2, "--profile-detail", ["--profile", "--profile-detail="]),
         ]:
             with self.subTest(args=args):
                 self.refused(code, words, "cartpole", "--out", out, "--device=cpu", *args)
@@ -310,13 +346,19 @@ class Calibration(ProfileTest):
         self.assertIsNone(json.loads(self.run_tool("profreport", folder, "--json", env=environment).out)["runs"][0]["correction"])
         done = self.run_tool("profreport", "--calibrate", env=environment)
         self.assertEqual(0, done.code, done)
-        self.assertIn("a scope costs ", done.out)
-        self.assertIn("s corrected.", self.run_tool("profreport", folder, env=environment).out)
+        for words in ["scope ", "join ", "split ", "stretch ", "pause ", "count for itself"]:
+            self.assertIn(words, done.out)
+        self.assertIn("s corrected (", self.run_tool("profreport", folder, env=environment).out)
         run = json.loads(self.run_tool("profreport", folder, "--json", env=environment).out)["runs"][0]
-        wall, pair = run["correction"]["wall_ns"], run["correction"]["pair_ns"]
+        correction = run["correction"]
+        wall, each = correction["wall_ns"], correction["each_ns"]
         self.assertTrue(wall["low"] <= wall["median"] <= wall["high"])
-        entries = (run["total"]["wall_ns"] - wall["median"]) / pair["median"]
-        self.assertAlmostEqual(round(entries), entries, places=3)
+        recorded = run["total"]["main_thread_recorded"]
+        self.assertEqual(set(each), set(recorded))
+        cost = sum(recorded[of] * each[of]["median"] for of in each)
+        self.assertGreater(recorded["scope"], 0)
+        self.assertAlmostEqual(cost, run["total"]["wall_ns"] - wall["median"], places=3)
+        self.assertEqual({"low": 0, "median": 0, "high": 0}, correction["full_detail_ns"])
         for scope in run["scopes"]:
             self.assertLessEqual(scope["corrected_thread_ns"]["low"], scope["corrected_thread_ns"]["high"])
         (self.folder / "cache" / "shoal" / "profiler-cost.json").write_text("{", encoding="utf-8")

@@ -33,25 +33,79 @@ TEST(Cost, TheIntervalHoldsTheMedianAsOftenAsItSays) {
 
 TEST(Cost, IsTakenOffWhereItFell) {
     ProfCost cost = {};
-    cost.pair_ns = {20, 30, 40};
+    cost.each_ns[PROF_COST_SCOPE] = {20, 30, 40};
+    cost.each_ns[PROF_COST_SPLIT] = {1, 1, 1};
     cost.inside_ns = {8, 10, 12};
     ProfScope scope = {};
+    ProfSummary summary = {};
+    ProfEstimate corrected;
+    summary.scopes = &scope;
+    summary.scope_count = 1;
+    scope.loop = -1;
     scope.thread_ns = 10000;
     scope.entries = 100;
     scope.entries_within = 50;
-    ProfEstimate corrected = prof_cost_scope(&cost, &scope);
+    ASSERT_EQ(STATUS_OK, prof_cost_scopes(&cost, &summary, &corrected));
     EXPECT_EQ(10000 - 100 * 10 - 50 * 20, corrected.median);
     EXPECT_EQ(10000 - 100 * 12 - 50 * 28, corrected.low);
     EXPECT_EQ(10000 - 100 * 8 - 50 * 12, corrected.high);
     scope.thread_ns = 500;
-    EXPECT_EQ(0, prof_cost_scope(&cost, &scope).median);
-    ProfSummary summary = {};
+    ASSERT_EQ(STATUS_OK, prof_cost_scopes(&cost, &summary, &corrected));
+    EXPECT_EQ(0, corrected.median);
+    ASSERT_EQ(STATUS_OK, prof_cost_scopes(nullptr, &summary, &corrected));
+    EXPECT_EQ(500, corrected.median);
     summary.total.wall_ns = 100000;
-    summary.total.main_entries = 1000;
-    ProfEstimate wall = prof_cost_wall(&cost, &summary);
-    EXPECT_EQ(60000, wall.low);
-    EXPECT_EQ(70000, wall.median);
-    EXPECT_EQ(80000, wall.high);
+    summary.total.main_costs[PROF_COST_SCOPE] = 1000;
+    summary.total.main_costs[PROF_COST_SPLIT] = 10;
+    ProfCorrection c = prof_cost_correct(&cost, &summary);
+    EXPECT_EQ(59990, c.wall_ns.low);
+    EXPECT_EQ(69990, c.wall_ns.median);
+    EXPECT_EQ(79990, c.wall_ns.high);
+    // Independent parts: half the interval is the root of the squares' sum.
+    summary.excess = {5000, 300.0 * 300.0, 7};
+    c = prof_cost_correct(nullptr, &summary);
+    EXPECT_DOUBLE_EQ(94700, c.wall_ns.low);
+    EXPECT_EQ(5000, c.excess_ns.median);
+    EXPECT_DOUBLE_EQ(95300, c.wall_ns.high);
+    c = prof_cost_correct(&cost, &summary);
+    EXPECT_EQ(64990, c.wall_ns.median);
+    EXPECT_NEAR(64990 - std::hypot(10000.0, 300.0), c.wall_ns.low, 1e-6);
+}
+
+// A loop of 10,000 ns: 2,000 in plain stretches; in the recorded ones 5,000 and 1,000 in scopes, and the rest its own.
+TEST(Cost, OfALoopInFullDetailIsSharedOutAsItWasRecorded) {
+    ProfScope scopes[4] = {};
+    for (ProfScope &scope : scopes)
+        scope.loop = 1;
+    scopes[0].loop = -1;
+    scopes[0].thread_ns = 500;
+    scopes[1].thread_ns = 4000;
+    scopes[1].plain_ns = 2000;
+    scopes[1].entries = 1;
+    scopes[1].entries_within = 20;
+    scopes[1].excess = {1600, 400.0 * 400.0, 10};
+    scopes[2].thread_ns = 5000;
+    scopes[3].thread_ns = 1000;
+    scopes[2].entries = scopes[3].entries = 10;
+    ProfSummary summary = {};
+    summary.scopes = scopes;
+    summary.scope_count = 4;
+    ProfEstimate corrected[4];
+    ASSERT_EQ(STATUS_OK, prof_cost_scopes(nullptr, &summary, corrected));
+    EXPECT_EQ(500, corrected[0].median);
+    EXPECT_DOUBLE_EQ(8400 * 5.0 / 8, corrected[2].median);
+    EXPECT_DOUBLE_EQ(400 * 5.0 / 8, corrected[2].high - corrected[2].median);
+    EXPECT_DOUBLE_EQ(8400, corrected[1].median + corrected[2].median + corrected[3].median);
+    ProfCost cost = {};
+    cost.each_ns[PROF_COST_SCOPE] = {60, 60, 60};
+    cost.inside_ns = {20, 20, 20};
+    ASSERT_EQ(STATUS_OK, prof_cost_scopes(&cost, &summary, corrected)); // 4,800, 800 and 1,200 are left
+    EXPECT_DOUBLE_EQ(8400 * 4800.0 / 6800, corrected[2].median);
+    EXPECT_DOUBLE_EQ(8400 * 800.0 / 6800, corrected[3].median);
+    EXPECT_DOUBLE_EQ(8400 * 1200.0 / 6800, corrected[1].median);
+    scopes[1].excess.ns = 20000; // more than there is
+    ASSERT_EQ(STATUS_OK, prof_cost_scopes(&cost, &summary, corrected));
+    EXPECT_EQ(0, corrected[2].median);
 }
 
 TEST(Cost, ScopesBelowAScopeAreItsEntriesWithin) {
@@ -75,8 +129,10 @@ TEST(Cost, ScopesBelowAScopeAreItsEntriesWithin) {
         EXPECT_TRUE(!is_outer || scope.entries_within == 3);
         EXPECT_TRUE(!is_inner || scope.parent < 0 || (scope.entries == 3 && scope.count == 2));
     }
-    EXPECT_EQ(5, s.total.entries);
-    EXPECT_EQ(4, s.total.main_entries);
+    EXPECT_EQ(4, s.total.costs[PROF_COST_SCOPE]);
+    EXPECT_EQ(1, s.total.costs[PROF_COST_JOIN]);
+    EXPECT_EQ(4, s.total.main_costs[PROF_COST_SCOPE]);
+    EXPECT_EQ(0, s.total.main_costs[PROF_COST_JOIN]);
     prof_summary_free(&s);
 }
 
@@ -84,8 +140,10 @@ TEST(Cost, IsMeasuredAndKept) {
     ProfCost cost, loaded;
     bool found = true;
     ASSERT_EQ(STATUS_OK, prof_cost_measure(&cost)) << host_message();
-    EXPECT_LE(cost.pair_ns.low, cost.pair_ns.median);
-    EXPECT_LE(cost.pair_ns.median, cost.pair_ns.high);
+    for (const ProfEstimate &e : cost.each_ns) {
+        EXPECT_LE(e.low, e.median);
+        EXPECT_LE(e.median, e.high);
+    }
     EXPECT_GT(cost.inside_ns.median, 0);
     TraceFile file; // a path
     std::string path = std::string(file.path()) + "/a/cost.json";
@@ -105,6 +163,9 @@ TEST(Cost, IsMeasuredAndKept) {
         EXPECT_FALSE(found);
         EXPECT_NE(nullptr, strstr(host_message(), "profreport --calibrate makes it anew"));
     }
+    std::ofstream(path) << R"({"host": "x", "cpu": "y", "pair_ns": [1, 2, 3], "inside_ns": [1, 2, 3]})";
+    EXPECT_EQ(STATUS_CORRUPT, prof_cost_load(path.c_str(), &loaded, &found));
+    EXPECT_NE(nullptr, strstr(host_message(), "of an earlier version, which measured less"));
     unlink(path.c_str());
     rmdir((std::string(file.path()) + "/a").c_str());
     rmdir(file.path());

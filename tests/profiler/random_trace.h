@@ -77,6 +77,16 @@ class RandomTrace {
         } else if (kind < 67) {
             e = make_event(PROF_EVENT_DROPPED, now);
             e.count = static_cast<uint64_t>(draw(1, 100));
+        } else if (kind < 70) {
+            e = make_event(PROF_EVENT_STRETCH, now);
+            e.is_plain = chance(0.3);
+            e.count = static_cast<uint64_t>(draw(0, 50));
+            e.duration_ns = draw(0, 200);
+            e.processor_ns = draw(0, 200);
+            e.pauses = static_cast<uint64_t>(draw(0, 3));
+        } else if (kind < 71) {
+            e = make_event(PROF_EVENT_READER, now);
+            e.processor_ns = draw(0, 1000);
         }
         if (e.kind == PROF_EVENT_END && *depth == 0 && !chance(0.02)) return begin(now, name);
         return e;

@@ -82,6 +82,60 @@ TEST_F(Record, ScopesAndTheirTimes) {
     }
 }
 
+// Ends `units` of a loop's stretch: 2 ms of work, 3 ms of something else, and 1 ms of work.
+void stretch(bool is_plain, uint64_t units) {
+    spin(2000000);
+    host_trace_stretch(HOST_STRETCH_PAUSE, is_plain, 0);
+    spin(3000000);
+    host_trace_stretch(HOST_STRETCH_RESUME, is_plain, 0);
+    spin(1000000);
+    host_trace_stretch(HOST_STRETCH_NEXT, is_plain, units);
+}
+
+TEST_F(Record, StretchesAndTheirPauses) {
+    for (bool system_clock : {false, true}) {
+        start(0, system_clock);
+        int64_t before = host_now_ns();
+        {
+            HOST_TRACE_SCOPE(SIMULATION, "loop");
+            host_trace_stretch(HOST_STRETCH_NEXT, false, 0); // the first one begins
+            stretch(true, 7);
+            stretch(false, 5);
+        }
+        int64_t after = host_now_ns();
+        stop();
+        ProfReader *reader = nullptr;
+        ASSERT_EQ(STATUS_OK, prof_reader_open(file_.path(), &reader)) << host_message();
+        ProfEvent event;
+        int found = 0, readers = 0;
+        while (prof_reader_next(reader, 0, &event)) {
+            readers += event.kind == PROF_EVENT_READER;
+            if (event.kind != PROF_EVENT_STRETCH) continue;
+            EXPECT_EQ(found == 0, event.is_plain);
+            EXPECT_EQ(found == 0 ? 7u : 5u, event.count);
+            EXPECT_EQ(1u, event.pauses);
+            EXPECT_GE(event.duration_ns, 3000000 - 2000);
+            EXPECT_LE(event.duration_ns, after - before - 6000000 + 2000); // neither pause nor the other one's work
+            EXPECT_LE(event.processor_ns, event.duration_ns + 20000);      // clocks of their own
+            found++;
+        }
+        EXPECT_EQ(2, found);
+        EXPECT_EQ(1, readers);
+        prof_reader_close(reader);
+        Analysed a(file_.path());
+        const ProfNode *loop = a.find("/loop");
+        ASSERT_NE(nullptr, loop);
+        EXPECT_TRUE(loop->is_loop && loop->is_leaf && !loop->excess.is_known);
+        EXPECT_EQ(5, loop->cell[0].recorded_units);
+        EXPECT_EQ(5, loop->cell[0].main_recorded_units);
+        EXPECT_EQ(2, loop->cell[0].costs[PROF_COST_STRETCH]);
+        EXPECT_EQ(2, loop->cell[0].costs[PROF_COST_PAUSE]);
+        prof_recorder_free(recorder_);
+        recorder_ = nullptr;
+        unlink(file_.path());
+    }
+}
+
 const char *const names[] = {"a", "b", "c", "d", "e"};
 
 // Opens `count` scopes, nested at random; returns how many.

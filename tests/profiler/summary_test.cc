@@ -176,7 +176,8 @@ TEST(Summary, DenseScopesAreNotCorrectedFor) {
     ProfCost cost = {};
     TraceFile file, costs;
     ASSERT_EQ(STATUS_OK, prof_cost_measure(&cost)) << host_message();
-    cost.pair_ns = {10, 10, 10};
+    for (ProfEstimate &e : cost.each_ns)
+        e = {10, 10, 10};
     ASSERT_EQ(STATUS_OK, prof_cost_save(&cost, costs.path())) << host_message();
     for (int scopes : {4, 6, 5}) { // of 1000 ns
         Trace t = gpu_trace();
@@ -200,6 +201,8 @@ TEST(Summary, DenseScopesAreNotCorrectedFor) {
 TEST(Summary, WhyThereIsNoGpuTime) {
     Trace t = gpu_trace();
     t.streams[1].events.clear();
+    EXPECT_NE(std::string::npos, printed(t).find("No GPU time: no reason."));
+    set_text(t.process.no_device, "");
     EXPECT_NE(std::string::npos, printed(t).find("has queues of a device, but no work on them"));
     t.streams.pop_back();
     EXPECT_NE(std::string::npos, printed(t).find("the trace holds no device intervals: they were not recorded"));

@@ -1,0 +1,109 @@
+#include "profiler/prof_estimate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BLOCKS_MIN = 8,
+    BLOCKS_MAX = 128,
+    BLOCK_STRETCHES = 40,
+    GROUP_STRETCHES = 6, // of each group, in a block
+    TRIMMED_PART = 20,   // of a group's stretches at either end, one in so many
+};
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+ProfEstimate prof_estimate(double *values, int count) {
+    qsort(values, (size_t)count, sizeof *values, compare);
+    double median = count % 2 != 0 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
+    // How many values lie below the median is binomial: within 1.96 deviations, sqrt(count) / 2 each, in 95% of cases.
+    int reach = (int)ceil(0.98 * sqrt((double)count)), low = count / 2 - reach, high = (count - 1) / 2 + reach;
+    return (ProfEstimate){values[low > 0 ? low : 0], median, values[high < count ? high : count - 1]};
+}
+
+// ---- stretches -----------------------------------------------------------------------------------------------------
+
+// Which ones are kept depends on their number only, and not on their group.
+static void thin_out(ProfStretches *s) {
+    for (uint32_t i = 0; i < s->count / 2; i++)
+        s->at[i] = s->at[2 * i];
+    s->count /= 2;
+    s->every *= 2;
+}
+
+bool prof_stretches_add(ProfStretches *s, bool is_plain, uint64_t units, int64_t ns) {
+    if (units == 0 || units > UINT32_MAX) return true;
+    if (s->every > 0 && ++s->passed < s->every) return true;
+    s->passed = 0;
+    if (s->every == 0) s->every = 1;
+    if (s->count == PROF_STRETCHES_MAX) thin_out(s);
+    if (s->count == s->capacity) {
+        uint32_t capacity = s->capacity > 0 ? 2 * s->capacity : 4;
+        ProfStretch *grown = realloc(s->at, capacity * sizeof *grown);
+        if (grown == NULL) return false;
+        s->at = grown;
+        s->capacity = capacity;
+    }
+    s->at[s->count++] = (ProfStretch){ns, (uint32_t)units, is_plain};
+    return true;
+}
+
+void prof_stretches_free(ProfStretches *s) {
+    free(s->at);
+    memset(s, 0, sizeof *s);
+}
+
+// ---- what recording takes ------------------------------------------------------------------------------------------
+
+static double rate(const ProfStretch *s) { return (double)s->ns / (double)s->units; }
+
+// Plain ones last; within each group by time for a unit.
+static int compare_stretches(const void *a, const void *b) {
+    const ProfStretch *x = a, *y = b;
+    if (x->is_plain != y->is_plain) return x->is_plain - y->is_plain;
+    return (rate(x) > rate(y)) - (rate(x) < rate(y));
+}
+
+// Time by units of one group, sorted.
+static double trimmed_rate(const ProfStretch *s, uint32_t count) {
+    uint32_t trimmed = count / TRIMMED_PART;
+    double ns = 0.0, units = 0.0;
+    for (uint32_t i = trimmed; i < count - trimmed; i++) {
+        ns += (double)s[i].ns;
+        units += (double)s[i].units;
+    }
+    return ns / units;
+}
+
+// A block's excess. Sorts it.
+static double block_excess(ProfStretch *s, uint32_t count, uint32_t plain) {
+    qsort(s, count, sizeof *s, compare_stretches);
+    return trimmed_rate(s, count - plain) - trimmed_rate(s + count - plain, plain);
+}
+
+// What is left over at the end is no block.
+static int cut_into_blocks(ProfStretches *s, double excess[BLOCKS_MAX]) {
+    uint32_t size = s->count / BLOCKS_MAX + 1, first = 0, plain = 0;
+    int blocks = 0;
+    if (size < BLOCK_STRETCHES) size = BLOCK_STRETCHES;
+    for (uint32_t i = 0; i < s->count && blocks < BLOCKS_MAX; i++) {
+        uint32_t count = i + 1 - first;
+        plain += s->at[i].is_plain;
+        if (count < size || plain < GROUP_STRETCHES || count - plain < GROUP_STRETCHES) continue;
+        excess[blocks++] = block_excess(s->at + first, count, plain);
+        first = i + 1;
+        plain = 0;
+    }
+    return blocks;
+}
+
+ProfExcess prof_stretches_excess(ProfStretches *s) {
+    double excess[BLOCKS_MAX];
+    int blocks = cut_into_blocks(s, excess);
+    if (blocks < BLOCKS_MIN) return (ProfExcess){.is_known = false};
+    return (ProfExcess){prof_estimate(excess, blocks), true};
+}
