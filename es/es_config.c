@@ -29,6 +29,12 @@ static const KernSimulatorDefault simulator_defaults[] = {
     {"pendulum", "hidden", "32"},
     {"pendulum", "activation", "relu"},
     {"pendulum", "episodes", "2"},
+    {"lunar_lander", "hidden", "16"},
+    {"lunar_lander", "pop", "128"},
+    {"lunar_lander", "episodes", "2"},
+    {"lunar_lander_continuous", "hidden", "16"},
+    {"lunar_lander_continuous", "pop", "128"},
+    {"lunar_lander_continuous", "episodes", "2"},
     {"position_only_cartpole", "hidden", "none"},
     {"position_only_cartpole", "recurrent", "16"},
 };

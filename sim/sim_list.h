@@ -6,6 +6,8 @@
 
 #include "sim/acrobot.h"
 #include "sim/cartpole.h"
+#include "sim/lunar_lander.h"
+#include "sim/lunar_lander_continuous.h"
 #include "sim/mountain_car.h"
 #include "sim/mountain_car_continuous.h"
 #include "sim/parking.h"
@@ -18,7 +20,9 @@
     X(mountain_car_continuous, MountainCarContinuous, MOUNTAIN_CAR_CONTINUOUS) \
     X(acrobot, Acrobot, ACROBOT)                                               \
     X(pendulum, Pendulum, PENDULUM)                                            \
-    X(position_only_cartpole, PositionOnlyCartpole, POSITION_ONLY_CARTPOLE)
+    X(position_only_cartpole, PositionOnlyCartpole, POSITION_ONLY_CARTPOLE)    \
+    X(lunar_lander, LunarLander, LUNAR_LANDER)                                 \
+    X(lunar_lander_continuous, LunarLanderContinuous, LUNAR_LANDER_CONTINUOUS)
 
 #define SIM_LIST_SEVERAL_ACTIONS(X) X(parking, Parking, PARKING)
 

@@ -3,6 +3,7 @@
 
 usage: check_kernels.py FOLDER NAME... [--double NAME...]     reads FOLDER/NAME.txt (ptxas -v) and FOLDER/NAME.ptx
 Those after --double may compute in double precision: sums and statistics, whose order is fixed.
+Simulators on rigid bodies, whose worlds are arrays, have stack frames.
 exit status: 0 nothing found, 1 something, 2 bad usage
 """
 
@@ -12,6 +13,7 @@ from pathlib import Path
 
 KERNEL = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
 FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+WITH_FRAMES = re.compile(r"lunar_lander")
 REGISTERS = re.compile(r"Used (\d+) registers")
 
 # PTX instructions that the determinism rules exclude, and why.
@@ -38,7 +40,7 @@ def check_report(name, text):
             kernels += 1
         elif match := FRAME.search(line):
             frame, stores, loads = map(int, match.groups())
-            if frame or stores or loads:
+            if (frame or stores or loads) and not (kernel and WITH_FRAMES.search(kernel)):
                 yield f"{name}: {kernel}: {frame} bytes of stack, {stores} of spill stores, {loads} of spill loads"
         elif match := REGISTERS.search(line):
             print(f"{int(match.group(1)):4} registers  {kernel}")
