@@ -36,25 +36,23 @@
 
 // F(type, name). contact_overflow: 0, or NaN, which ends the run, when a contact had no room. wind and turbulence: what
 // their course depends on, a number of steps.
-#define LUNAR_LANDER_STATE(F)                                                                             \
-    RIGID2D_BODY(F, lander_)                                                                              \
-    RIGID2D_BODY(F, leg0_)                                                                                \
-    RIGID2D_BODY(F, leg1_)                                                                                \
-    RIGID2D_JOINT(F, joint0_)                                                                             \
-    RIGID2D_JOINT(F, joint1_)                                                                             \
-    LUNAR_LANDER_CONTACTS_4(F, contact0)                                                                  \
-    LUNAR_LANDER_CONTACTS_4(F, contact1)                                                                  \
-    LUNAR_LANDER_CONTACTS_4(F, contact2)                                                                  \
-    LUNAR_LANDER_CONTACTS_4(F, contact3)                                                                  \
-    F(real, terrain0_m)                                                                                   \
-    F(real, terrain1_m)                                                                                   \
-    F(real, terrain2_m)                                                                                   \
-    F(real, terrain3_m)                                                                                   \
-    F(real, terrain4_m)                                                                                   \
-    F(real, terrain5_m)                                                                                   \
-    F(real, terrain6_m)                                                                                   \
-    F(real, terrain7_m) F(real, terrain8_m) F(real, terrain9_m) F(real, terrain10_m) F(int32_t, contacts) \
-        F(int32_t, wind_step) F(int32_t, turbulence_step) F(real, shaping) F(real, contact_overflow)
+// clang-format off
+#define LUNAR_LANDER_STATE(F)                                                                           \
+    RIGID2D_BODY(F, lander_)                                                                            \
+    RIGID2D_BODY(F, leg0_)                                                                              \
+    RIGID2D_BODY(F, leg1_)                                                                              \
+    RIGID2D_JOINT(F, joint0_)                                                                           \
+    RIGID2D_JOINT(F, joint1_)                                                                           \
+    LUNAR_LANDER_CONTACTS_4(F, contact0)                                                                \
+    LUNAR_LANDER_CONTACTS_4(F, contact1)                                                                \
+    LUNAR_LANDER_CONTACTS_4(F, contact2)                                                                \
+    LUNAR_LANDER_CONTACTS_4(F, contact3)                                                                \
+    F(real, terrain0_m) F(real, terrain1_m) F(real, terrain2_m) F(real, terrain3_m) F(real, terrain4_m) \
+    F(real, terrain5_m) F(real, terrain6_m) F(real, terrain7_m) F(real, terrain8_m) F(real, terrain9_m) \
+    F(real, terrain10_m)                                                                                \
+    F(int32_t, contacts) F(int32_t, wind_step) F(int32_t, turbulence_step)                              \
+    F(real, shaping) F(real, contact_overflow)
+// clang-format on
 
 SIM_DECLARE(LunarLander, LUNAR_LANDER)
 
@@ -108,10 +106,11 @@ SIM_BIG_FN void lunar_lander_shapes(LunarLanderWorld *l) {
     rigid2d_polygon_set(&l->shape[0], hull, 6);
     l->shape[0].friction = R(0.1);
     l->mass[0] = rigid2d_polygon_mass(&l->shape[0], R(5.0));
-    rigid2d_polygon_set_box(&l->shape[1], LUNAR_LANDER_PX(2.0), LUNAR_LANDER_PX(8.0));
-    l->shape[1].friction = R(0.2);
-    l->mass[1] = rigid2d_polygon_mass(&l->shape[1], R(1.0));
-    l->shape[2] = l->shape[1], l->mass[2] = l->mass[1];
+    for (int32_t i = 1; i < LUNAR_LANDER_BODIES; i++) {
+        rigid2d_polygon_set_box(&l->shape[i], LUNAR_LANDER_PX(2.0), LUNAR_LANDER_PX(8.0));
+        l->shape[i].friction = R(0.2);
+        l->mass[i] = rigid2d_polygon_mass(&l->shape[i], R(1.0));
+    }
 }
 
 SIM_FN void lunar_lander_hinges(LunarLanderWorld *l, const LunarLanderParams *p) {

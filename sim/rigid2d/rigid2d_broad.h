@@ -44,9 +44,8 @@ SIM_FN int32_t rigid2d_find_contact(const Rigid2dWorld *w, int32_t pair) {
 }
 
 SIM_FN void rigid2d_touch_clear(Rigid2dTouch *touch) {
-    touch->manifold.count = 0;
+    __builtin_memset(touch, 0, sizeof *touch);
     touch->toi = R(1.0);
-    touch->toi_known = touch->toi_count = touch->in_island = 0;
     touch->enabled = 1;
 }
 

@@ -16,12 +16,14 @@
 // RIGID2D_BODY(F, hull_): the fields hull_x_m, ... of one body. Position is that of the centre of mass; low and high
 // are the fattened bounding box; touch is a sum of RIGID2D_IN_CONTACT, from when a contact begins to when one ends, and
 // RIGID2D_HAS_TOUCHED, from the first contact on.
-#define RIGID2D_BODY(F, p)                                                                               \
-    F(real, p##x_m)                                                                                      \
-    F(real, p##y_m)                                                                                      \
-    F(real, p##angle_rad)                                                                                \
-    F(real, p##vx_mps) F(real, p##vy_mps) F(real, p##spin_radps) F(real, p##still_s) F(real, p##low_x_m) \
-        F(real, p##low_y_m) F(real, p##high_x_m) F(real, p##high_y_m) F(int32_t, p##awake) F(int32_t, p##touch)
+// clang-format off
+#define RIGID2D_BODY(F, p)                                                            \
+    F(real, p##x_m) F(real, p##y_m) F(real, p##angle_rad)                             \
+    F(real, p##vx_mps) F(real, p##vy_mps) F(real, p##spin_radps)                      \
+    F(real, p##still_s)                                                               \
+    F(real, p##low_x_m) F(real, p##low_y_m) F(real, p##high_x_m) F(real, p##high_y_m) \
+    F(int32_t, p##awake) F(int32_t, p##touch)
+// clang-format on
 
 enum { RIGID2D_IN_CONTACT = 1, RIGID2D_HAS_TOUCHED = 2 };
 
@@ -30,11 +32,11 @@ enum { RIGID2D_IN_CONTACT = 1, RIGID2D_HAS_TOUCHED = 2 };
 
 // A pair of the ground's shape and a body, numbered shape * bodies + body, whose boxes overlap; touching points have
 // keys and impulses.
-#define RIGID2D_CONTACT(F, p) \
-    F(int32_t, p##pair)       \
-    F(int32_t, p##points)     \
-    F(int32_t, p##key0)       \
-    F(int32_t, p##key1) F(real, p##normal0_ns) F(real, p##tangent0_ns) F(real, p##normal1_ns) F(real, p##tangent1_ns)
+// clang-format off
+#define RIGID2D_CONTACT(F, p)                                                                     \
+    F(int32_t, p##pair) F(int32_t, p##points) F(int32_t, p##key0) F(int32_t, p##key1)             \
+    F(real, p##normal0_ns) F(real, p##tangent0_ns) F(real, p##normal1_ns) F(real, p##tangent1_ns)
+// clang-format on
 
 typedef struct Rigid2dBody {
     RIGID2D_BODY(SIM_STATE_FIELD, )
@@ -71,7 +73,7 @@ typedef struct Rigid2dTouch {
     Rigid2dManifold manifold;
     real toi;
     int32_t toi_known, toi_count;
-    int32_t enabled, in_island;
+    int32_t enabled;
 } Rigid2dTouch;
 
 // What the solver changes of a body.
@@ -86,13 +88,15 @@ typedef struct Rigid2dVelocity {
 //   nm, tm       inverses of what a unit impulse does to the point's normal and tangential velocity
 //   k, m         what unit impulses at both points do to their normal velocities, and the inverse
 //   n, t         normal and tangential impulses
-#define RIGID2D_CONTACT_ROW(F)                                                                                    \
-    F(int32_t, contact)                                                                                           \
-    F(int32_t, body)                                                                                              \
-    F(int32_t, points)                                                                                            \
-    F(real, mass) F(real, inertia) F(real, friction) F(real, x) F(real, y) F(real, rx0) F(real, ry0) F(real, rx1) \
-        F(real, ry1) F(real, nm0) F(real, nm1) F(real, tm0) F(real, tm1) F(real, k11) F(real, k12) F(real, k22)   \
-            F(real, m11) F(real, m12) F(real, m22) F(real, n0) F(real, n1) F(real, t0) F(real, t1)
+// clang-format off
+#define RIGID2D_CONTACT_ROW(F)                                                    \
+    F(int32_t, contact) F(int32_t, body) F(int32_t, points)                       \
+    F(real, mass) F(real, inertia) F(real, friction) F(real, x) F(real, y)        \
+    F(real, rx0) F(real, ry0) F(real, rx1) F(real, ry1)                           \
+    F(real, nm0) F(real, nm1) F(real, tm0) F(real, tm1)                           \
+    F(real, k11) F(real, k12) F(real, k22) F(real, m11) F(real, m12) F(real, m22) \
+    F(real, n0) F(real, n1) F(real, t0) F(real, t1)
+// clang-format on
 
 // A joint in the solver.
 //   free         1: at no limit
@@ -101,14 +105,16 @@ typedef struct Rigid2dVelocity {
 //   i            the inverse of what unit impulses and a unit angular impulse do to the point's velocity and the spin
 //   j            the inverse without the spin
 //   motor_mass   0: no motor
-#define RIGID2D_JOINT_ROW(F)                                                                                           \
-    F(int32_t, joint)                                                                                                  \
-    F(int32_t, a)                                                                                                      \
-    F(int32_t, b)                                                                                                      \
-    F(int32_t, free) F(real, side) F(real, ma) F(real, mb) F(real, ia) F(real, ib) F(real, ax) F(real, ay) F(real, bx) \
-        F(real, by) F(real, k13) F(real, k23) F(real, i11) F(real, i12) F(real, i13) F(real, i22) F(real, i23)         \
-            F(real, i33) F(real, j11) F(real, j12) F(real, j22) F(real, motor_mass) F(real, motor_radps)               \
-                F(real, motor_most) F(real, x) F(real, y) F(real, limit) F(real, motor)
+// clang-format off
+#define RIGID2D_JOINT_ROW(F)                                                                        \
+    F(int32_t, joint) F(int32_t, a) F(int32_t, b) F(int32_t, free) F(real, side)                    \
+    F(real, ma) F(real, mb) F(real, ia) F(real, ib) F(real, ax) F(real, ay) F(real, bx) F(real, by) \
+    F(real, k13) F(real, k23)                                                                       \
+    F(real, i11) F(real, i12) F(real, i13) F(real, i22) F(real, i23) F(real, i33)                   \
+    F(real, j11) F(real, j12) F(real, j22)                                                          \
+    F(real, motor_mass) F(real, motor_radps) F(real, motor_most)                                    \
+    F(real, x) F(real, y) F(real, limit) F(real, motor)
+// clang-format on
 
 typedef struct Rigid2dContactRow {
     RIGID2D_CONTACT_ROW(SIM_STATE_FIELD)
