@@ -12,6 +12,7 @@ RANDOMIZE = {
     "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
     "mountain_car_continuous": "power=0.001:0.002", "acrobot": "link1_mass_kg=0.8:1.2", "pendulum": "mass_kg=0.8:1.2",
     "position_only_cartpole": "pole_mass_kg=0.05:0.2", "parking": "thrust_mps2=1:3",
+    "lunar_lander": "gravity_mps2=8:11", "lunar_lander_continuous": "wind=0:1",
 }  # fmt: skip
 
 
