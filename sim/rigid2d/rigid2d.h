@@ -19,7 +19,7 @@
 #define RIGID2D_SLEEP_AFTER_S     R(0.5)
 #define RIGID2D_SLEEP_SPEED_MPS   R(0.01)
 #define RIGID2D_SLEEP_SPIN_RADPS  RIGID2D_ANGULAR_SLOP
-#define RIGID2D_BODIES_MAX        8
+#define RIGID2D_BODIES_MAX        8 // of a world, and up to 32 joints
 
 // Moves a body by the solver's velocity for dt, both clipped.
 SIM_FN void rigid2d_body_integrate(Rigid2dWorld *w, int32_t i, real dt) {

@@ -58,7 +58,7 @@ SIM_FN int32_t rigid2d_hull_next(const Rigid2dVec *v, int32_t count, int32_t at)
     return next;
 }
 
-// The convex hull of v[0..count), from its rightmost vertex on (the lower of two), with normals and centroid.
+// The convex hull of v[0..count), count > 0, from its rightmost vertex (the lower of two) on; normals and centroid.
 SIM_BIG_FN void rigid2d_polygon_set(Rigid2dPolygon *p, const Rigid2dVec *v, int32_t count) {
     int32_t first = 0;
     for (int32_t i = 1; i < count; i++) {

@@ -87,7 +87,8 @@ class Cuda(CudaHashes, HashTest):
                 return env == "position_only_cartpole"
             return env == "cartpole" or (name == "short" and env not in HEAVY)
 
-        self.check_golden_on_gpu(quick=quick)
+        # Whole episodes of a heavy simulator take minutes each.
+        self.check_golden_on_gpu(quick=quick, most=lambda env, name: env not in HEAVY or name == "short")
 
     def test_resumed_on_the_other_device(self):
         for first, second in [("cpu", "cuda"), ("cuda", "cpu")]:

@@ -228,7 +228,9 @@ TEST(Rigid2dWorldTest, AnyNumbersEnd) {
     std::mt19937_64 random(fresh_seed());
     auto below = [&](size_t count) { return static_cast<size_t>(random() % count); };
     // Mostly usual numbers, or everything would be NaN after a step.
-    auto number = [&] { return below(8) == 0 ? extremes[below(std::size(extremes))] : static_cast<double>(below(400)) * 0.01 - 2; };
+    auto number = [&] {
+        return below(8) == 0 ? extremes[below(std::size(extremes))] : static_cast<double>(below(400)) * 0.01 - 2;
+    };
     auto any = [&] { return static_cast<real>(number()); };
     int finite = 0;
     for (int round = 0; round < 300; round++) {
