@@ -31,8 +31,6 @@ static const KernSimulatorDefault simulator_defaults[] = {
     {"pendulum", "episodes", "2"},
     {"lunar_lander", "hidden", "none"},
     {"lunar_lander", "pop", "64"},
-    {"lunar_lander", "episodes", "2"},
-    {"lunar_lander", "lr", "0.1"},
     {"lunar_lander_continuous", "hidden", "none"},
     {"lunar_lander_continuous", "pop", "64"},
     {"lunar_lander_continuous", "episodes", "2"},

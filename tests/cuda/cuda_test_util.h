@@ -55,10 +55,6 @@ class CudaTest : public ::testing::Test {
     KernBackend *cpu = nullptr, *cuda = nullptr;
 };
 
-// Simulators on rigid bodies take thousands of instructions a step: tests of every simulator make fewer of theirs.
-inline bool is_heavy(const SimSpec *sim) { return sim->state_words > 100; }
-inline int test_steps(const SimSpec *sim, int steps) { return is_heavy(sim) ? (steps + 7) / 8 : steps; }
-
 // Uniform random numbers in [0, 1) that depend on (stream, index) only.
 inline float test_uniform(uint32_t stream, uint32_t index) {
     return sim_uniform_from(sim_philox(index, stream, 0, 0, 1234, 5678).x0);
