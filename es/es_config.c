@@ -29,6 +29,12 @@ static const KernSimulatorDefault simulator_defaults[] = {
     {"pendulum", "hidden", "32"},
     {"pendulum", "activation", "relu"},
     {"pendulum", "episodes", "2"},
+    {"lunar_lander", "hidden", "none"},
+    {"lunar_lander", "pop", "64"},
+    {"lunar_lander_continuous", "hidden", "none"},
+    {"lunar_lander_continuous", "pop", "64"},
+    {"lunar_lander_continuous", "episodes", "2"},
+    {"lunar_lander_continuous", "lr", "0.1"},
     {"position_only_cartpole", "hidden", "none"},
     {"position_only_cartpole", "recurrent", "16"},
 };

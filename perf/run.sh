@@ -16,5 +16,6 @@ fi
 if [ "${1:-}" = --peers ]; then
   build/peers/bin/python perf/peers/gymnasium_batch.py build/bin/perf_batch
   build/peers/bin/python perf/peers/gymnasium_es.py "$(mktemp -d)"
+  build/peers/bin/python perf/peers/gymnasium_lander.py build/bin/perf_lander
   python3 perf/peers/rltools_ppo.py build/bin/pporun # says so where RLTOOLS names no checkout of it
 fi

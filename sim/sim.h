@@ -14,10 +14,14 @@ typedef unsigned long long uint64_t;
 #include <stdint.h>
 #endif
 
+// Functions of simulators are copied into the loops that call them, so that these vectorise. SIM_BIG_FN is for those
+// that are too large for that, and which no loop over lanes could vectorise: they stay calls.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-#define SIM_FN static __host__ __device__ __forceinline__
+#define SIM_FN     static __host__ __device__ __forceinline__
+#define SIM_BIG_FN static __host__ __device__ __noinline__
 #else
-#define SIM_FN static inline __attribute__((always_inline, unused))
+#define SIM_FN     static inline __attribute__((always_inline, unused))
+#define SIM_BIG_FN static __attribute__((noinline, unused))
 #endif
 
 // Physics is written over `real`: float in every product; double in the test build that is compared with the public

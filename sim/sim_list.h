@@ -5,6 +5,8 @@
 
 #include "sim/acrobot.h"
 #include "sim/cartpole.h"
+#include "sim/lunar_lander.h"
+#include "sim/lunar_lander_continuous.h"
 #include "sim/mountain_car.h"
 #include "sim/mountain_car_continuous.h"
 #include "sim/parking.h"
@@ -18,6 +20,8 @@
     X(acrobot, Acrobot, ACROBOT)                                               \
     X(pendulum, Pendulum, PENDULUM)                                            \
     X(position_only_cartpole, PositionOnlyCartpole, POSITION_ONLY_CARTPOLE)    \
-    X(parking, Parking, PARKING)
+    X(parking, Parking, PARKING)                                               \
+    X(lunar_lander, LunarLander, LUNAR_LANDER)                                 \
+    X(lunar_lander_continuous, LunarLanderContinuous, LUNAR_LANDER_CONTINUOUS)
 
 #endif

@@ -284,6 +284,8 @@ class InfiniteTests:
         "pendulum": ("dt_s=3e38 max_speed_radps=3e38", "theta"),
         "position_only_cartpole": ("force_n=3e38", "_"),
         "parking": ("thrust_mps2=3e38 max_x_m=3e38", "the reward"),
+        "lunar_lander": ("main_engine_power=3e38 side_engine_power=3e38", "lander_x_m"),
+        "lunar_lander_continuous": ("main_engine_power=3e38 side_engine_power=3e38", "lander_x_m"),
     }  # fmt: skip
 
     def test_each_simulator(self):

@@ -12,6 +12,7 @@ RANDOMIZE = {
     "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
     "mountain_car_continuous": "power=0.001:0.002", "acrobot": "link1_mass_kg=0.8:1.2", "pendulum": "mass_kg=0.8:1.2",
     "position_only_cartpole": "pole_mass_kg=0.05:0.2", "parking": "thrust_mps2=1:3",
+    "lunar_lander": "gravity_mps2=8:11", "lunar_lander_continuous": "wind=0:1",
 }  # fmt: skip
 
 
@@ -63,11 +64,10 @@ class CudaHashes:
             self.skipTest(done.err)
         self.assertEqual(0, done.code, done)
 
-    def check_golden_on_gpu(self, *options, quick):
-        """All of them with SHOAL_TEST_LONG, which takes minutes on a virtual GPU."""
-        every = os.environ.get("SHOAL_TEST_LONG") == "1"
-        self.check_golden("--device=cuda", *options,
-                          wanted=lambda env, name: every or quick(env, name))
+    def check_golden_on_gpu(self, *options, quick, most=lambda env, name: True):
+        """With SHOAL_TEST_LONG `most` of them, which takes minutes on a virtual GPU."""
+        wanted = most if os.environ.get("SHOAL_TEST_LONG") == "1" else quick
+        self.check_golden("--device=cuda", *options, wanted=wanted)
 
 
 def main(test):

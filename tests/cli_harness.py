@@ -21,9 +21,12 @@ SANITIZED = os.environ.get("SHOAL_SANITIZED", "0") == "1"
 SEED = int(os.environ.get("SHOAL_TEST_SEED", time.time_ns() % 1_000_000))
 
 SIMULATORS = ["cartpole", "mountain_car", "mountain_car_continuous", "acrobot", "pendulum", "position_only_cartpole",
-              "parking"]  # fmt: skip
+              "parking", "lunar_lander", "lunar_lander_continuous"]  # fmt: skip
 TIME_LIMIT = {"cartpole": 500, "mountain_car": 200, "mountain_car_continuous": 999, "acrobot": 500, "pendulum": 200,
-              "position_only_cartpole": 500, "parking": 100}  # fmt: skip
+              "position_only_cartpole": 500, "parking": 100, "lunar_lander": 1000,
+              "lunar_lander_continuous": 1000}  # fmt: skip
+# Thousands of instructions a step: minutes on a virtual GPU.
+HEAVY = ["lunar_lander", "lunar_lander_continuous"]
 
 # Columns of metrics.csv that differ from run to run.
 TIMES = {"train_s", "env_steps_per_s"}

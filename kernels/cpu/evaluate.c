@@ -390,6 +390,8 @@ static void evaluate_tasks(CpuEvaluation *evaluation, int worker) {
     for (int g = 0; g < CPU_GANGS; g++) {
         Gang *gang = &t.gang[g];
         gang->lanes = t.scratch->lanes[g];
+        // Zeros where no episode begins, not what another number of lanes left behind.
+        memset(gang->lanes->state, 0, t.sim->state_words * (size_t)t.sim->lanes * 4);
         gang->packed = t.scratch->packed + (int64_t)(g * es->slots_max) * es->packed;
         for (int l = 0; l < LANES_MAX; l++)
             gang->episode[l] = gang->slot[l].packed = gang->slot[l].member = -1;

@@ -1,5 +1,7 @@
 // Batches on the GPU against batches on the CPU, bit for bit.
+#include "perf/lander_pilot.h"
 #include "tests/cuda/cuda_test_util.h"
+#include "tests/kernels/fresh_seed.h"
 
 namespace {
 
@@ -81,6 +83,29 @@ void write_actions(const SimSpec *sim, uint32_t step, Batch *a, Batch *b) {
     }
 }
 
+// What lander_pilot() makes of the observations, full throttle where the actions are continuous.
+void write_piloted_actions(const SimSpec *sim, Batch *a, Batch *b) {
+    std::vector<uint32_t> obs = a->read(a->view.obs, sim->obs), actions;
+    for (size_t env = 0; env < static_cast<size_t>(a->view.envs); env++) {
+        float seen[8];
+        std::memcpy(seen, &obs[env * 8], sizeof seen);
+        int32_t action = lander_pilot(seen, 1);
+        if (sim->continuous == 0) {
+            actions.push_back(static_cast<uint32_t>(action));
+        } else {
+            actions.push_back(sim_bits_from_float(action == 2 ? 1.0f : -1.0f));
+            actions.push_back(sim_bits_from_float(action == 1 ? -1.0f : action == 3 ? 1.0f : 0.0f));
+        }
+    }
+    for (Batch *batch : {a, b}) {
+        if (sim->continuous == 0) {
+            batch->write(batch->view.discrete, 1, actions);
+        } else {
+            batch->write(batch->view.continuous, sim->continuous, actions);
+        }
+    }
+}
+
 // With auto-reset off, whoever is done is reset by mask, and now and then one that is not.
 void reset_by_mask(uint32_t step, Batch *a, Batch *b) {
     std::vector<uint32_t> terminated = a->read(a->view.terminated, 1), truncated = a->read(a->view.truncated, 1);
@@ -118,9 +143,9 @@ class CudaBatchTest : public CudaTest {
             for (bool randomised : {false, true}) {
                 const SimSpec *sim = sim_spec_at(i);
                 SCOPED_TRACE(std::string(sim->name) + (randomised ? ", randomised" : ""));
-                KernBatchSpec spec = {test_sim(sim, 37, randomised), sizes[(i + randomised) % 5],
+                KernBatchSpec spec = {test_sim(sim, test_steps(sim, 37), randomised), sizes[(i + randomised) % 5],
                                       UINT64_C(0x123456789abcdef), autoreset};
-                compare(spec, 200);
+                compare(spec, static_cast<uint32_t>(test_steps(sim, 200)));
                 if (IsSkipped() || HasFailure()) return;
             }
         }
@@ -136,10 +161,39 @@ TEST_F(CudaBatchTest, ResetByMaskMatchesTheCpu) { compare_mode(KERN_AUTORESET_DI
 TEST_F(CudaBatchTest, TheWholeTimeLimitMatchesTheCpu) {
     for (int i = 0; i < sim_spec_count(); i++) {
         const SimSpec *sim = sim_spec_at(i);
+        if (is_heavy(sim)) continue;
         SCOPED_TRACE(sim->name);
         KernBatchSpec spec = {test_sim(sim, sim->time_limit, false), 5, 7, KERN_AUTORESET_SAME_STEP};
         compare(spec, static_cast<uint32_t>(sim->time_limit) + 10);
         if (HasFailure()) return;
+    }
+}
+
+// 500 steps of landers that come down, stand, slide and fall asleep on the ground.
+TEST_F(CudaBatchTest, LandersInContactMatchTheCpu) {
+    for (const char *name : {"lunar_lander", "lunar_lander_continuous"}) {
+        SCOPED_TRACE(name);
+        const SimSpec *sim = sim_spec_find(name);
+        KernBatchSpec spec = {test_sim(sim, sim->time_limit, false), 3, fresh_seed(), KERN_AUTORESET_SAME_STEP};
+        Batch a, b;
+        a.open(cpu, spec);
+        b.open(cuda, spec);
+        int in_contact = 0, ends = 0;
+        for (int step = 0; step < 500 && !HasFailure(); step++) {
+            SCOPED_TRACE("step " + std::to_string(step));
+            write_piloted_actions(sim, &a, &b);
+            ASSERT_OK(a.ops->batch_step(a.batch));
+            ASSERT_OK(b.ops->batch_step(b.batch));
+            expect_equal(a, b, spec);
+            std::vector<uint32_t> obs = a.read(a.view.obs, sim->obs), terminated = a.read(a.view.terminated, 1);
+            for (size_t env = 0; env < terminated.size(); env++) {
+                in_contact += obs[env * 8 + 6] != 0 || obs[env * 8 + 7] != 0; // a leg's
+                ends += terminated[env] != 0;
+            }
+        }
+        std::printf("%s: %d of 1500 steps with a leg on the ground, %d ends\n", name, in_contact, ends);
+        EXPECT_GE(in_contact, 50);
+        EXPECT_GE(ends, 1);
     }
 }
 

@@ -63,6 +63,9 @@ const PpoSetting SETTINGS[] = {
     // Several actions of both kinds.
     {"parking", {20}, POLICY_TANH, false, 12, 4, 60, 1, 2, true, true, 25, true},
     {"parking", {}, POLICY_TANH, true, 6, 2, 9, 3, 2, false, false, 4, false},
+    // On rigid bodies.
+    {"lunar_lander", {9}, POLICY_TANH, false, 6, 2, 8, 1, 2, true, true, 6, true},
+    {"lunar_lander_continuous", {17}, POLICY_RELU, true, 5, 1, 8, 2, 2, true, false, 5, false},
 };
 
 // Wide and narrow layers, shared and separate, tanh and relu, recurrent and not.
@@ -71,6 +74,7 @@ const PpoSetting BF16[] = {
     {"parking", {20, 33}, POLICY_RELU, true, 6, 2, 9, 3, 2, true, false, 4, false, 0, POLICY_BF16},
     {"pendulum", {20}, POLICY_TANH, false, 8, 2, 12, 2, 2, true, true, 7, false, 18, POLICY_BF16},
     {"mountain_car", {}, POLICY_TANH, true, 4, 2, 10, 1, 2, true, true, 6, false, 5, POLICY_BF16},
+    {"lunar_lander", {20}, POLICY_TANH, false, 4, 1, 6, 1, 2, true, true, 4, false, 0, POLICY_BF16},
 };
 
 // Wide and narrow recurrent layers, behind hidden layers and none, shared and separate; episodes that end within the
@@ -83,6 +87,7 @@ const PpoSetting RECURRENT[] = {
     {"acrobot", {9}, POLICY_RELU, true, 6, 2, 1, 3, 2, false, true, 3, true, 16},
     {"parking", {9}, POLICY_TANH, true, 10, 1, 20, 2, 2, true, false, 8, true, 18},
     {"parking", {}, POLICY_TANH, false, 4, 4, 30, 1, 2, false, true, 11, false, 6},
+    {"lunar_lander_continuous", {9}, POLICY_TANH, false, 4, 1, 6, 1, 2, true, true, 4, false, 5},
 };
 
 TEST_F(CudaPpoTest, EverySimulatorMatchesTheCpu) {

@@ -12,7 +12,8 @@ from esrun_harness import ESRUN, EsrunTest, KillTests, SignalTests, fixed, rows,
 
 # Enough generations that a run takes a few tenths of a second.
 LONG = {"cartpole": 60, "mountain_car": 120, "mountain_car_continuous": 80, "acrobot": 60, "pendulum": 100,
-        "position_only_cartpole": 60, "parking": 100}  # fmt: skip
+        "position_only_cartpole": 60, "parking": 100, "lunar_lander": 8,
+        "lunar_lander_continuous": 8}  # fmt: skip
 
 
 def long(env):

@@ -364,7 +364,7 @@ class EsCheckpoint : public EsTestBase {
 
 TEST_F(EsCheckpoint, BringsEverythingBack) {
     for (const char *env : {"cartpole", "mountain_car", "mountain_car_continuous", "acrobot", "pendulum",
-                            "position_only_cartpole", "parking"}) {
+                            "position_only_cartpole", "parking", "lunar_lander", "lunar_lander_continuous"}) {
         OpenEs unbroken(backend, settings(env)), saved(backend, settings(env)), loaded(backend, settings(env));
         unbroken.run(7);
         saved.run(3);

@@ -1,6 +1,7 @@
 // Batches against a struct per env stepped one after the other, bit for bit: every auto-reset mode, size, lane count,
 // instruction set and number of threads.
 #include "kernel_reference.h"
+#include "test_sim.h"
 
 #include <algorithm>
 #include <memory>
@@ -108,31 +109,37 @@ class Batch {
 };
 
 struct Actions {
-    size_t discrete_count; // of an env
+    size_t envs, discrete_count, continuous_count; // the latter two of an env
     std::vector<int32_t> discrete;
     std::vector<float> continuous; // beyond the bounds too
+
+    const int32_t *discrete_of(size_t env) const { return &discrete[env * discrete_count]; }
+    const float *continuous_of(size_t env) const { return &continuous[env * continuous_count]; }
 };
 
 Actions random_actions(const SimSpec *sim, size_t envs, std::mt19937_64 *random) {
     size_t count = 0;
     while (sim->choices[count] > 0)
         count++;
-    Actions a = {count, std::vector<int32_t>(envs * count + 1), std::vector<float>(envs)};
+    size_t continuous = static_cast<size_t>(sim->continuous);
+    Actions a = {envs, count, continuous, std::vector<int32_t>(envs * count + 1),
+                 std::vector<float>(envs * continuous + 1)};
     std::uniform_real_distribution<float> uniform(1.5f * sim->action_low, 1.5f * sim->action_high + 1e-6f);
     for (size_t i = 0; i < envs; i++) {
         for (size_t k = 0; k < count; k++)
             a.discrete[i * count + k] = static_cast<int32_t>((*random)() % static_cast<unsigned>(sim->choices[k]));
-        if (sim->continuous > 0) a.continuous[i] = uniform(*random);
+        for (size_t k = 0; k < continuous; k++)
+            a.continuous[i * continuous + k] = uniform(*random);
     }
     return a;
 }
 
-void write_actions(const Batch &batch, const SimSpec *sim, const Actions &a) {
-    size_t count = a.discrete_count;
-    for (size_t i = 0; i < a.continuous.size(); i++) {
-        for (size_t k = 0; k < count; k++)
-            batch.at(batch.view.discrete, i, k, count) = a.discrete[i * count + k];
-        if (sim->continuous > 0) batch.at(batch.view.continuous, i) = a.continuous[i];
+void write_actions(const Batch &batch, const Actions &a) {
+    for (size_t i = 0; i < a.envs; i++) {
+        for (size_t k = 0; k < a.discrete_count; k++)
+            batch.at(batch.view.discrete, i, k, a.discrete_count) = a.discrete_of(i)[k];
+        for (size_t k = 0; k < a.continuous_count; k++)
+            batch.at(batch.view.continuous, i, k, a.continuous_count) = a.continuous_of(i)[k];
     }
 }
 
@@ -175,7 +182,7 @@ KernBatchSpec make_spec(const SimSpec *sim, int64_t envs, KernAutoreset mode, st
     spec.envs = envs;
     spec.seed = (*random)();
     spec.autoreset = mode;
-    spec.sim.time_limit = 20 + static_cast<int>((*random)() % 30);
+    spec.sim.time_limit = test_steps(sim, 20 + static_cast<int>((*random)() % 30));
     return spec;
 }
 
@@ -195,6 +202,8 @@ void randomize(KernSim *sim) {
 
 const KernAutoreset modes[] = {KERN_AUTORESET_NEXT_STEP, KERN_AUTORESET_SAME_STEP, KERN_AUTORESET_DISABLED};
 const char *const mode_names[] = {"next_step", "same_step", "disabled"};
+
+constexpr int MASKED_STEPS = 6; // after so many run() has reset some envs by mask
 
 // Steps all batches and the reference together; masks now and then, and in DISABLED mode wherever an episode ended.
 void run(const KernBatchSpec &spec, const std::vector<CpuWay> &ways, int steps, std::mt19937_64 *random) {
@@ -225,12 +234,12 @@ void run(const KernBatchSpec &spec, const std::vector<CpuWay> &ways, int steps, 
         }
         Actions actions = random_actions(spec.sim.spec, envs, random);
         for (size_t i = 0; i < envs; i++)
-            ref.step(i, &actions.discrete[i * actions.discrete_count], &actions.continuous[i]);
+            ref.step(i, actions.discrete_of(i), actions.continuous_of(i));
         for (const auto &batch : batches) {
             if (std::count(mask.begin(), mask.end(), 0) != static_cast<std::ptrdiff_t>(envs)) {
                 ASSERT_STATUS(batch->reset(mask.data()));
             }
-            write_actions(*batch, spec.sim.spec, actions);
+            write_actions(*batch, actions);
             Status status = batch->step();
             int in_use = upper_halves_in_use();
             ASSERT_STATUS(status);
@@ -247,12 +256,14 @@ TEST_P(BatchTest, MatchesTheScalarReference) {
     std::vector<CpuWay> ways = cpu_ways();
     for (KernAutoreset mode : modes) {
         for (int64_t envs : {1, 5, 16, 17, 1000}) {
+            if (envs == 1000 && is_heavy(sim_spec_at(GetParam()))) continue; // MatchesInSeveralPieces has more
             for (bool drawn : {false, true}) {
                 KernBatchSpec spec = make_spec(sim_spec_at(GetParam()), envs, mode, &random);
                 if (drawn) randomize(&spec.sim);
                 SCOPED_TRACE(std::string(mode_names[mode]) + ", " + std::to_string(envs) + " envs, random " +
                              std::to_string(drawn));
-                run(spec, ways, (envs == 1000 ? 60 : 300) / (is_sanitized ? 3 : 1), &random);
+                int steps = test_steps(spec.sim.spec, envs == 1000 ? 60 : 300);
+                run(spec, ways, std::max(steps / (is_sanitized ? 3 : 1), MASKED_STEPS), &random);
                 if (HasFatalFailure()) return;
             }
         }
@@ -263,9 +274,11 @@ TEST_P(BatchTest, MatchesTheScalarReference) {
 TEST_P(BatchTest, MatchesInSeveralPieces) {
     std::mt19937_64 random(fresh_seed());
     for (KernAutoreset mode : modes) {
+        if (is_heavy(sim_spec_at(GetParam())) && mode != KERN_AUTORESET_SAME_STEP) continue;
         KernBatchSpec spec = make_spec(sim_spec_at(GetParam()), 10001, mode, &random);
-        spec.sim.time_limit = 9;
-        run(spec, {{1, "auto", 0}, {2, "auto", 8}, {3, "auto", 16}}, is_sanitized ? 12 : 40, &random);
+        spec.sim.time_limit = test_steps(spec.sim.spec, 9);
+        int steps = test_steps(spec.sim.spec, is_sanitized ? 12 : 40);
+        run(spec, {{1, "auto", 0}, {2, "auto", 8}, {3, "auto", 16}}, std::max(steps, MASKED_STEPS), &random);
         if (HasFatalFailure()) return;
     }
 }
@@ -305,7 +318,7 @@ TEST_P(BatchTest, PaddingDoesNotMatter) {
         const float nan = std::nanf("");
         for (int step = 0; step < 100; step++) {
             Actions actions = random_actions(spec.sim.spec, 5, &random);
-            write_actions(batch, spec.sim.spec, actions);
+            write_actions(batch, actions);
             for (size_t i = 5; i < 16; i++) {
                 for (size_t w = 0; w < words; w++)
                     std::memcpy(&batch.at(batch.view.state, i, w, words), &nan, 4);
@@ -313,7 +326,7 @@ TEST_P(BatchTest, PaddingDoesNotMatter) {
                 if (spec.sim.spec->continuous > 0) batch.at(batch.view.continuous, i) = nan;
             }
             for (size_t i = 0; i < 5; i++)
-                ref.step(i, &actions.discrete[i * actions.discrete_count], &actions.continuous[i]);
+                ref.step(i, actions.discrete_of(i), actions.continuous_of(i));
             ASSERT_STATUS(batch.step());
             for (size_t i = 0; i < 5; i++)
                 ASSERT_TRUE(same_env(batch, ref.envs[i], i, mode == KERN_AUTORESET_SAME_STEP)) << step << " " << i;

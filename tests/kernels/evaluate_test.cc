@@ -1,6 +1,7 @@
 // The fused evaluation of whole episodes against a scalar reference, bit for bit, for every combination of threads,
 // instruction set and lanes.
 #include "kernel_reference.h"
+#include "test_sim.h"
 
 #include <algorithm>
 #include <memory>
@@ -146,7 +147,9 @@ Case make_case(const SimSpec *sim, const std::vector<int32_t> &hidden, PolicyAct
 }
 
 // Reference trajectories of the big policies are slow: short episodes there.
-int short_limit(const KernEsSpec &spec) { return (spec.policy.params > 3000 ? 40 : 90) / (is_sanitized ? 3 : 1); }
+int short_limit(const KernEsSpec &spec) {
+    return test_steps(spec.sim.spec, (spec.policy.params > 3000 ? 40 : 90) / (is_sanitized ? 3 : 1));
+}
 
 class EvaluateTest : public testing::TestWithParam<int> {};
 

@@ -1,8 +1,12 @@
-// A simulator as tests of backends take it.
+// A simulator as tests of backends take it, and how many steps of it.
 #ifndef SHOAL_TESTS_KERNELS_TEST_SIM_H
 #define SHOAL_TESTS_KERNELS_TEST_SIM_H
 
 #include "kernels/kern.h"
+
+// Simulators on rigid bodies take thousands of instructions a step: tests of every simulator make fewer of theirs.
+inline bool is_heavy(const SimSpec *sim) { return sim->state_words > 100; }
+inline int test_steps(const SimSpec *sim, int steps) { return is_heavy(sim) ? (steps + 7) / 8 : steps; }
 
 // The simulator with its time limit set; randomised: most of its parameters drawn, by up to a tenth either way.
 inline KernSim test_sim(const SimSpec *spec, int time_limit, bool randomised) {

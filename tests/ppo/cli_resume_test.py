@@ -11,7 +11,8 @@ from pporun_harness import SIMULATORS, KillTests, PporunTest, SignalTests, fixed
 
 # Enough updates that a run takes a few tenths of a second.
 LONG = {"cartpole": 200, "mountain_car": 200, "mountain_car_continuous": 200, "acrobot": 150, "pendulum": 200,
-        "position_only_cartpole": 200, "parking": 200}  # fmt: skip
+        "position_only_cartpole": 200, "parking": 200, "lunar_lander": 40,
+        "lunar_lander_continuous": 40}  # fmt: skip
 
 
 def long(env):
@@ -44,7 +45,8 @@ class Resume(PporunTest):
                 "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
                 "mountain_car_continuous": "power=0.001:0.002", "acrobot": "link1_mass_kg=0.8:1.2",
                 "pendulum": "mass_kg=0.8:1.2", "position_only_cartpole": "pole_mass_kg=0.05:0.2",
-                "parking": "thrust_mps2=1:3"}[env]]  # fmt: skip
+                "parking": "thrust_mps2=1:3", "lunar_lander": "gravity_mps2=8:11",
+                "lunar_lander_continuous": "wind=0:1"}[env]]  # fmt: skip
             out = self.path()
             whole = self.good(*fixed(env, checkpoint_every=1, updates=5, **changes), *flags, "--out", out)
             for kept in [4, 5]:  # two checkpoints are kept

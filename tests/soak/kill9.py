@@ -23,7 +23,7 @@ FIXED = {"esrun": esrun_harness.fixed, "pporun": pporun_harness.fixed}
 # Steps (generations, updates) of a run that takes a few tenths of a second.
 STEPS = {
     "esrun": {"cartpole": 60, "mountain_car": 120, "mountain_car_continuous": 80, "acrobot": 60, "pendulum": 100,
-               "position_only_cartpole": 60, "parking": 100},
+               "position_only_cartpole": 60, "parking": 100, "lunar_lander": 8, "lunar_lander_continuous": 8},
     "pporun": dict.fromkeys(SIMULATORS, 120),
 }
 STEP = {"esrun": "generation", "pporun": "update"}

@@ -17,7 +17,8 @@ import time
 TOOLS = os.environ.get("TOOLS", "esrun pporun").split()
 SEEDS = int(os.environ.get("SEEDS", "10"))
 THREADS = int(os.environ.get("THREADS", "2"))
-EVERY = "cartpole acrobot mountain_car mountain_car_continuous pendulum position_only_cartpole parking"
+EVERY = "cartpole acrobot mountain_car mountain_car_continuous pendulum position_only_cartpole parking " \
+        "lunar_lander lunar_lander_continuous"
 SIMULATORS = os.environ.get("SIMULATORS", EVERY).split()
 LIMIT_S = 60.0
 # A run that does not get there ends after a few times what one with memory takes.
