@@ -10,36 +10,29 @@
 namespace vgpu {
 namespace {
 
-enum class Support : uint8_t {
-    none,   // CUPTI has it, and this library does not
-    made,   // records are made
-    silent, // nothing here ever makes one, and nothing would
-};
-
 struct KindInfo {
     CUpti_ActivityKind kind;
-    Support support;
     size_t bytes;
     bool has_device_times; // the cost model has to count
 };
 
 constexpr KindInfo KINDS[] = {
-    {CUPTI_ACTIVITY_KIND_MEMCPY, Support::made, sizeof(CUpti_ActivityMemcpy6), true},
-    {CUPTI_ACTIVITY_KIND_MEMSET, Support::made, sizeof(CUpti_ActivityMemset4), true},
-    {CUPTI_ACTIVITY_KIND_KERNEL, Support::made, sizeof(CUpti_ActivityKernel10), true},
-    {CUPTI_ACTIVITY_KIND_DRIVER, Support::made, sizeof(CUpti_ActivityAPI), false},
-    {CUPTI_ACTIVITY_KIND_RUNTIME, Support::made, sizeof(CUpti_ActivityAPI), false},
-    {CUPTI_ACTIVITY_KIND_DEVICE, Support::made, sizeof(CUpti_ActivityDevice5), false},
-    {CUPTI_ACTIVITY_KIND_CONTEXT, Support::made, sizeof(CUpti_ActivityContext3), false},
-    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, Support::made, sizeof(CUpti_ActivityKernel10), true},
-    {CUPTI_ACTIVITY_KIND_OVERHEAD, Support::made, sizeof(CUpti_ActivityOverhead3), false},
-    {CUPTI_ACTIVITY_KIND_MEMCPY2, Support::made, sizeof(CUpti_ActivityMemcpyPtoP4), true},
-    {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, Support::made, sizeof(CUpti_ActivitySynchronization2), true},
-    {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, Support::made, sizeof(CUpti_ActivityExternalCorrelation), false},
-    {CUPTI_ACTIVITY_KIND_INTERNAL_LAUNCH_API, Support::silent, sizeof(CUpti_ActivityAPI), false},
-    {CUPTI_ACTIVITY_KIND_MEMORY2, Support::made, sizeof(CUpti_ActivityMemory4), false},
-    {CUPTI_ACTIVITY_KIND_MEMORY_POOL, Support::made, sizeof(CUpti_ActivityMemoryPool3), false},
-    {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, Support::made, sizeof(CUpti_ActivityGraphTrace2), true},
+    {CUPTI_ACTIVITY_KIND_MEMCPY, sizeof(CUpti_ActivityMemcpy6), true},
+    {CUPTI_ACTIVITY_KIND_MEMSET, sizeof(CUpti_ActivityMemset4), true},
+    {CUPTI_ACTIVITY_KIND_KERNEL, sizeof(CUpti_ActivityKernel10), true},
+    {CUPTI_ACTIVITY_KIND_DRIVER, sizeof(CUpti_ActivityAPI), false},
+    {CUPTI_ACTIVITY_KIND_RUNTIME, sizeof(CUpti_ActivityAPI), false},
+    {CUPTI_ACTIVITY_KIND_DEVICE, sizeof(CUpti_ActivityDevice5), false},
+    {CUPTI_ACTIVITY_KIND_CONTEXT, sizeof(CUpti_ActivityContext3), false},
+    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, sizeof(CUpti_ActivityKernel10), true},
+    {CUPTI_ACTIVITY_KIND_OVERHEAD, sizeof(CUpti_ActivityOverhead3), false},
+    {CUPTI_ACTIVITY_KIND_MEMCPY2, sizeof(CUpti_ActivityMemcpyPtoP4), true},
+    {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, sizeof(CUpti_ActivitySynchronization2), false},
+    {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, sizeof(CUpti_ActivityExternalCorrelation), false},
+    {CUPTI_ACTIVITY_KIND_INTERNAL_LAUNCH_API, sizeof(CUpti_ActivityAPI), false}, // there is no such call here
+    {CUPTI_ACTIVITY_KIND_MEMORY2, sizeof(CUpti_ActivityMemory4), false},
+    {CUPTI_ACTIVITY_KIND_MEMORY_POOL, sizeof(CUpti_ActivityMemoryPool3), false},
+    {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, sizeof(CUpti_ActivityGraphTrace2), true},
 };
 
 const KindInfo *find_kind(CUpti_ActivityKind kind) {

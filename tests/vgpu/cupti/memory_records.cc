@@ -27,7 +27,6 @@ template <typename Parameters> const Parameters &parameters_of(const ApiCall &ca
 
 uint64_t number(const void *pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-// Once the call has ended well: the pointer that it set is read.
 MemoryChange allocation(CUpti_ActivityMemoryKind kind, void *const *pointer, size_t bytes) {
     MemoryChange change;
     change.kind = kind;
@@ -48,40 +47,44 @@ MemoryChange in_stream(MemoryChange change, cudaStream_t stream, bool is_per_thr
     return change;
 }
 
-std::optional<MemoryChange> change_of(const ApiCall &call) {
-    switch (call.cbid) {
-    case CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020: {
-        const auto &values = parameters_of<cudaMalloc_v3020_params>(call);
-        return allocation(CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, values.devPtr, values.size);
+// How a call's change is read, once it has ended well: its parameters point to what it set.
+struct Reader {
+    uint32_t cbid;
+    MemoryChange (*read)(const ApiCall &);
+};
+
+#define READER(name, expression)                                     \
+    {                                                                \
+        CUPTI_RUNTIME_TRACE_CBID_##name, [](const ApiCall &call) {   \
+            const auto &values = parameters_of<name##_params>(call); \
+            return expression;                                       \
+        }                                                            \
     }
-    case CUPTI_RUNTIME_TRACE_CBID_cudaMallocManaged_v6000: {
-        const auto &values = parameters_of<cudaMallocManaged_v6000_params>(call);
-        return allocation(CUPTI_ACTIVITY_MEMORY_KIND_MANAGED, values.devPtr, values.size);
+constexpr auto DEVICE = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, PINNED = CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
+constexpr Reader READERS[] = {
+    READER(cudaMalloc_v3020, allocation(DEVICE, values.devPtr, values.size)),
+    READER(cudaMallocPitch_v3020, allocation(DEVICE, values.devPtr, *values.pitch *values.height)),
+    READER(cudaMallocManaged_v6000, allocation(CUPTI_ACTIVITY_MEMORY_KIND_MANAGED, values.devPtr, values.size)),
+    READER(cudaMallocHost_v3020, allocation(PINNED, values.ptr, values.size)),
+    READER(cudaHostAlloc_v3020, allocation(PINNED, values.pHost, values.size)),
+    READER(cudaMallocAsync_v11020, in_stream(allocation(DEVICE, values.devPtr, values.size), values.hStream, false)),
+    READER(cudaMallocAsync_ptsz_v11020,
+           in_stream(allocation(DEVICE, values.devPtr, values.size), values.hStream, true)),
+    READER(cudaMallocFromPoolAsync_v11020,
+           in_stream(allocation(DEVICE, values.ptr, values.size), values.stream, false)),
+    READER(cudaMallocFromPoolAsync_ptsz_v11020,
+           in_stream(allocation(DEVICE, values.ptr, values.size), values.stream, true)),
+    READER(cudaFree_v3020, release(values.devPtr)),
+    READER(cudaFreeHost_v3020, release(values.ptr)),
+    READER(cudaFreeAsync_v11020, in_stream(release(values.devPtr), values.hStream, false)),
+    READER(cudaFreeAsync_ptsz_v11020, in_stream(release(values.devPtr), values.hStream, true)),
+};
+
+const Reader *find_reader(uint32_t cbid) {
+    for (const Reader &reader : READERS) {
+        if (reader.cbid == cbid) return &reader;
     }
-    case CUPTI_RUNTIME_TRACE_CBID_cudaMallocHost_v3020: {
-        const auto &values = parameters_of<cudaMallocHost_v3020_params>(call);
-        return allocation(CUPTI_ACTIVITY_MEMORY_KIND_PINNED, values.ptr, values.size);
-    }
-    case CUPTI_RUNTIME_TRACE_CBID_cudaHostAlloc_v3020: {
-        const auto &values = parameters_of<cudaHostAlloc_v3020_params>(call);
-        return allocation(CUPTI_ACTIVITY_MEMORY_KIND_PINNED, values.pHost, values.size);
-    }
-    case CUPTI_RUNTIME_TRACE_CBID_cudaMallocAsync_v11020: {
-        const auto &values = parameters_of<cudaMallocAsync_v11020_params>(call);
-        return in_stream(allocation(CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, values.devPtr, values.size), values.hStream,
-                         false);
-    }
-    case CUPTI_RUNTIME_TRACE_CBID_cudaFree_v3020:
-        return release(parameters_of<cudaFree_v3020_params>(call).devPtr);
-    case CUPTI_RUNTIME_TRACE_CBID_cudaFreeHost_v3020:
-        return release(parameters_of<cudaFreeHost_v3020_params>(call).ptr);
-    case CUPTI_RUNTIME_TRACE_CBID_cudaFreeAsync_v11020: {
-        const auto &values = parameters_of<cudaFreeAsync_v11020_params>(call);
-        return in_stream(release(values.devPtr), values.hStream, false);
-    }
-    default:
-        return std::nullopt;
-    }
+    return nullptr;
 }
 
 // Memory that was allocated while it was recorded: a release says how much, and of what kind.
@@ -106,22 +109,6 @@ void keep(MemoryChange &change) {
     if (found == all.end()) return;
     change.kind = found->second.kind, change.bytes = found->second.bytes;
     all.erase(found);
-}
-
-bool is_allocation_call(uint32_t cbid) {
-    switch (cbid) {
-    case CUPTI_RUNTIME_TRACE_CBID_cudaMalloc_v3020:
-    case CUPTI_RUNTIME_TRACE_CBID_cudaMallocManaged_v6000:
-    case CUPTI_RUNTIME_TRACE_CBID_cudaMallocHost_v3020:
-    case CUPTI_RUNTIME_TRACE_CBID_cudaHostAlloc_v3020:
-    case CUPTI_RUNTIME_TRACE_CBID_cudaMallocAsync_v11020:
-    case CUPTI_RUNTIME_TRACE_CBID_cudaFree_v3020:
-    case CUPTI_RUNTIME_TRACE_CBID_cudaFreeHost_v3020:
-    case CUPTI_RUNTIME_TRACE_CBID_cudaFreeAsync_v11020:
-        return true;
-    default:
-        return false;
-    }
 }
 
 void put_memory(const ApiCall &call, const MemoryChange &change, uint64_t time) {
@@ -175,16 +162,17 @@ bool is_pool_call(uint32_t cbid) {
 } // namespace
 
 bool call_has_memory_records(const ApiCall &call) {
-    return (kind_is_on(CUPTI_ACTIVITY_KIND_MEMORY2) && is_allocation_call(call.cbid)) ||
+    return (kind_is_on(CUPTI_ACTIVITY_KIND_MEMORY2) && find_reader(call.cbid) != nullptr) ||
            (kind_is_on(CUPTI_ACTIVITY_KIND_MEMORY_POOL) && is_pool_call(call.cbid));
 }
 
 void record_memory(const ApiCall &call, uint64_t end) {
     if (call.result != cudaSuccess || !call_has_memory_records(call)) return;
-    if (auto change = change_of(call)) {
-        if (change->address == 0) return; // nothing was asked for, or given back
-        keep(*change);
-        put_memory(call, *change, end);
+    if (const Reader *reader = find_reader(call.cbid)) {
+        MemoryChange change = reader->read(call);
+        if (change.address == 0) return; // nothing was asked for, or given back
+        keep(change);
+        put_memory(call, change, end);
     } else if (auto pool = pool_change(call)) {
         pool->kind = CUPTI_ACTIVITY_KIND_MEMORY_POOL;
         pool->memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
