@@ -31,7 +31,11 @@ int main(int argc, char **argv) {
     KernBatchView view = backend->ops->batch_view(batch);
     float *first = malloc((size_t)episodes * sizeof *first);
     unsigned char *done = calloc((size_t)episodes, 1);
-    if (first == NULL || done == NULL) return 1;
+    if (first == NULL || done == NULL) {
+        free(first);
+        free(done);
+        return 1;
+    }
     clock_t start = clock();
     int64_t steps = 0;
     while (left > 0) {

@@ -209,7 +209,7 @@ TEST_P(EvaluateTest, OnePolicyOverManyEpisodes) {
     c.job.purpose = SIM_RNG_EVALUATE;
     c.job.sigma = 0.0f;
     c.job.count = 1;
-    c.job.episodes = 100;
+    c.job.episodes = is_heavy(c.spec.sim.spec) ? 30 : 100;
     c.spec.sim.time_limit = is_sanitized ? 50 : 300;
     check_everywhere(c);
 }
