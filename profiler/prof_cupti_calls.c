@@ -17,8 +17,7 @@ static bool is_trivial(const char *name) {
         "SetDevice",    "CallConfiguration", "GetAttribute", "SetAttribute",     "Occupancy",
         "IsCapturing",  "GetCaptureInfo",    "GetVersion",   "DriverGetVersion", "StreamQuery",
         "EventQuery",   "EventElapsed",      "PointerGet",   "CtxGet",           "CtxPush",
-        "CtxPop",       "CtxSetCurrent",     "RuntimeGet",   "EntryPoint",
-        "PCIBusId"};
+        "CtxPop",       "CtxSetCurrent",     "RuntimeGet",   "EntryPoint",       "PCIBusId"};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (has(name, parts[i])) return true;
     }

@@ -83,13 +83,13 @@ static uint8_t *put_text(uint8_t *at, const char *text) {
 }
 
 static void write_process(ProfWriter *w, const ProfProcess *p) {
-    json_t *json = json_pack(
-        "{ss ss ss ss ss ss ss sI sI sI sI sI sI sI sI sI sI}", "tool", p->tool, "host", p->host, "boot_id", p->boot_id,
-        "device", p->device, "device_kind", p->device_kind, "clock", p->clock, "no_device", p->no_device, "pid",
-        (json_int_t)p->pid, "rank", (json_int_t)p->rank, "workers", (json_int_t)p->workers, "devices",
-        (json_int_t)p->devices, "threads", (json_int_t)p->threads, "envs", (json_int_t)p->envs, "start_ns",
-        (json_int_t)p->start_ns, "start_unix_ns", (json_int_t)p->start_unix_ns, "offset_ns", (json_int_t)p->offset_ns,
-        "offset_error_ns", (json_int_t)p->offset_error_ns);
+    json_t *json = json_pack("{ss ss ss ss ss ss ss sI sI sI sI sI sI sI sI sI sI}", "tool", p->tool, "host", p->host,
+                             "boot_id", p->boot_id, "device", p->device, "device_kind", p->device_kind, "clock",
+                             p->clock, "no_device", p->no_device, "pid", (json_int_t)p->pid, "rank",
+                             (json_int_t)p->rank, "workers", (json_int_t)p->workers, "devices", (json_int_t)p->devices,
+                             "threads", (json_int_t)p->threads, "envs", (json_int_t)p->envs, "start_ns",
+                             (json_int_t)p->start_ns, "start_unix_ns", (json_int_t)p->start_unix_ns, "offset_ns",
+                             (json_int_t)p->offset_ns, "offset_error_ns", (json_int_t)p->offset_error_ns);
     char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
     json_decref(json);
     if (text == NULL) {
