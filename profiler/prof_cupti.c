@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -86,13 +87,22 @@ static void note(ProfWriter *writer, ProfEventKind kind, uint64_t count) {
 
 static int64_t dropped(const ProfCupti *c) { return atomic_load(&c->dropped) + c->untimed + c->intervals.dropped; }
 
-// Asks the CUDA runtime about its devices once one of them has worked: before that it may not have started, and a
-// collector that was opened by its start (InitializeInjection) could not call it.
-static void know_device(ProfCupti *c, ProfWriter *writer) {
+static void look_at_devices(ProfCupti *c) {
     char bus_id[32];
-    c->device = c->intervals.count > 0 ? c->intervals.batch[0].interval.device : 0;
     prof_cupti_devices(c, bus_id);
     c->nvml = prof_nvml_open(bus_id);
+    c->has_devices = true;
+}
+
+// A collector that the CUDA driver's start opens (InitializeInjection) cannot ask about devices: it does so once one of
+// them has worked.
+static bool is_opened_by_driver(void) {
+    const char *injection = getenv("CUDA_INJECTION64_PATH");
+    return injection != NULL && injection[0] != '\0';
+}
+
+static void know_device(ProfCupti *c, ProfWriter *writer) {
+    if (!c->has_devices) look_at_devices(c);
     ProfStream stream = {.id = PROF_CUPTI_NOTES_STREAM, .kind = PROF_STREAM_DEVICE, .os_id = UINT32_MAX};
     stream.device = c->device;
     snprintf(stream.name, sizeof stream.name, "GPU %" PRIu32, c->device);
@@ -103,7 +113,7 @@ static void know_device(ProfCupti *c, ProfWriter *writer) {
 static void collect_write(void *self, ProfWriter *writer) {
     ProfCupti *c = self;
     int64_t missing = dropped(c);
-    if (!c->is_known && c->intervals.count == 0 && missing == 0 && c->overhead_ns == 0) return;
+    if (!c->has_devices && c->intervals.count == 0 && missing == 0 && c->overhead_ns == 0) return;
     if (!c->is_known) know_device(c, writer);
     prof_intervals_write(&c->intervals, writer);
     missing = dropped(c);
@@ -163,7 +173,9 @@ static Status open_parts(ProfCupti *c) {
     TRY(prof_cupti_find(&c->calls));
     TRY(subscribe(c));
     TRY(prof_cupti_choose_calls(c));
-    return start_activity(c);
+    TRY(start_activity(c));
+    if (!is_opened_by_driver()) look_at_devices(c);
+    return STATUS_OK;
 }
 
 // The pool is kept from one call to the next: CUPTI may still have some of it.
@@ -186,7 +198,7 @@ Status prof_cupti_open(int buffers, ProfCupti **cupti) {
     c->flushed_ns = host_now_ns();
     c->untimed = c->overhead_ns = c->told_dropped = c->told_overhead_ns = 0;
     atomic_store(&c->dropped, 0);
-    c->is_known = false;
+    c->is_known = c->has_devices = false;
     Status status = open_parts(c);
     if (status != STATUS_OK) {
         prof_cupti_close(c, NULL);

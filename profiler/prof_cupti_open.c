@@ -91,14 +91,16 @@ void prof_cupti_devices(ProfCupti *c, char bus_id[32]) {
     typedef int GetInt(int *);
     typedef int GetAttribute(int *, int, int);
     typedef int GetBusId(char *, int, int);
-    GetInt *count_devices = NULL;
+    GetInt *count_devices = NULL, *current = NULL;
     GetAttribute *attribute = NULL;
     GetBusId *get_bus_id = NULL;
     void *runtime = loaded_runtime();
     bus_id[0] = '\0';
+    c->device = 0;
     memset(c->intervals.capacity_of, 0, sizeof c->intervals.capacity_of);
     if (runtime == NULL) return; // linked into the program: how many threads a device holds is not known
     *(void **)&count_devices = dlsym(runtime, "cudaGetDeviceCount");
+    *(void **)&current = dlsym(runtime, "cudaGetDevice");
     *(void **)&attribute = dlsym(runtime, "cudaDeviceGetAttribute");
     *(void **)&get_bus_id = dlsym(runtime, "cudaDeviceGetPCIBusId");
     int count = 0, processors = 0, threads = 0;
@@ -106,6 +108,12 @@ void prof_cupti_devices(ProfCupti *c, char bus_id[32]) {
     for (int i = 0; i < count && i < PROF_DEVICES_MAX; i++) {
         if (attribute(&processors, PROCESSORS, i) != 0 || attribute(&threads, THREADS_PER_PROCESSOR, i) != 0) continue;
         c->intervals.capacity_of[i] = (uint64_t)processors * (uint64_t)threads;
+    }
+    int device = 0;
+    if (c->intervals.count > 0) {
+        c->device = c->intervals.batch[0].interval.device;
+    } else if (current != NULL && current(&device) == 0) {
+        c->device = (uint32_t)device;
     }
     if (get_bus_id == NULL || get_bus_id(bus_id, 32, (int)c->device) != 0) bus_id[0] = '\0';
     dlclose(runtime);

@@ -63,7 +63,8 @@ struct ProfCupti {
     _Atomic(ProfRecorder *) recorder;                                    // NULL: calls are not recorded
     atomic_bool is_on;                                                   // CUPTI records devices' work
     uint8_t runtime[PROF_CUPTI_CALLS_MAX], driver[PROF_CUPTI_CALLS_MAX]; // by number: bits
-    uint32_t device;                                                     // the first that worked
+    uint32_t device;                                                     // the first that worked, or is to
+    bool has_devices;                                                    // they were asked about
 
     // The pool.
     uint8_t *memory; // [PROF_CUPTI_BUFFERS][PROF_CUPTI_BUFFER_BYTES], zeros where nothing was recorded
@@ -76,7 +77,7 @@ struct ProfCupti {
     ProfNvml *nvml; // NULL: none
     int64_t flushed_ns, untimed, overhead_ns;
     int64_t told_dropped, told_overhead_ns; // that are in the trace
-    bool is_known;                          // the device, and the stream of notes
+    bool is_known;                          // the stream of notes
 };
 
 // prof_cupti_open.c: finds CUPTI and its functions; the devices' facts, as the CUDA runtime of the process gives them.

@@ -13,15 +13,15 @@ static Status trace_path(const char *folder, int64_t rank, int number, char path
 }
 
 // Starts the recorder with the first path that is free.
-static Status start_recorder(ProfLaunch *launch, ProfRecordOptions *options) {
+static Status start_recorder(ProfLaunch *launch, ProfRecordOptions options) {
     char folder[HOST_PATH_MAX], path[HOST_PATH_MAX];
-    options->path = path;
+    options.path = path;
     TRY(host_file_join(launch->run, "profile", folder));
     TRY(host_file_make_folder(folder));
     for (int number = 1; number < TRACES_MAX; number++) {
-        TRY(trace_path(folder, options->process.rank, number, path));
+        TRY(trace_path(folder, options.process.rank, number, path));
         if (host_file_exists(path)) continue;
-        Status status = prof_recorder_start(options, &launch->recorder);
+        Status status = prof_recorder_start(&options, &launch->recorder);
         // Another process may have made it since: the recorder takes no file that is there.
         if (status != STATUS_IO || !host_file_exists(path)) return status;
     }
@@ -43,7 +43,7 @@ Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfRecordO
     launch->cupti = NULL;
     open_gpu(launch, &options.process, text, size);
     if (launch->cupti != NULL) options.collector = prof_cupti_collector(launch->cupti);
-    Status status = start_recorder(launch, &options);
+    Status status = start_recorder(launch, options);
     if (status != STATUS_OK) {
         prof_cupti_close(launch->cupti, NULL);
         launch->cupti = NULL;

@@ -63,7 +63,7 @@ void shoal_phase(int phase);
     char SHOAL_SCOPE_JOIN(shoal_scope_, __LINE__) __attribute__((cleanup(shoal_scope_leave), unused)) = \
         (shoal_scope_begin(SHOAL_##category, name), 0)
 
-static inline void shoal_scope_leave(char *scope) {
+static inline void shoal_scope_leave(const char *scope) {
     (void)scope;
     shoal_scope_end();
 }
