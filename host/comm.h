@@ -3,7 +3,8 @@
 //
 // All members of a group make the same calls in the same order. Buffers lie in the memory the group was made for (host
 // memory for self and Gloo, device memory for NCCL). Every call has a deadline on the host_now_s() clock; a call that
-// misses it, or finds a peer gone, fails, and the group is then good for nothing but abort and free.
+// misses it, or finds a peer gone, fails, and the group is then good for nothing but abort and free. One that waits for
+// a living member may not find out about a dead one: whoever fails sees to it that all abort.
 //
 // Ownership: the creator of a HostComm frees it; buffers are borrowed for the call. Errors: STATUS_STOPPED after an
 // abort, STATUS_SYSTEM for a missed deadline or a lost peer. Thread safety: one call at a time, except
@@ -61,7 +62,8 @@ typedef struct HostCommOptions {
 } HostCommOptions;
 
 // Forms a group of CPUs through Gloo, over TCP: not encrypted, for a network that is trusted. The options are borrowed
-// for the call. STATUS_SYSTEM where libshoal_gloo.so is missing, or not all members came by the deadline.
+// for the call. SIGPIPE has to be ignored (host_signals_install()): else the death of one member ends those that write
+// to it. STATUS_SYSTEM where libshoal_gloo.so is missing, or not all members came by the deadline.
 Status host_comm_gloo(const HostCommOptions *options, double deadline_s, HostComm **comm) HOST_MUST_CHECK;
 
 // The calls themselves; each checks its arguments (ranks in range) and opens a COMMUNICATION scope.

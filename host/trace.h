@@ -12,7 +12,7 @@
 // Ownership: the hooks and all names must live as long as they are attached (use literals and statics). Errors: none.
 // Thread safety: scopes from any thread, properly nested per thread. Attach and detach while no loop of a pool runs; a
 // scope that is open then is ended with the hooks that it was begun with, which must bear it. The pointer is one of
-// Shoal's three mutable globals.
+// the three mutable globals of host/.
 #ifndef SHOAL_HOST_TRACE_H
 #define SHOAL_HOST_TRACE_H
 

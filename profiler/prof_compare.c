@@ -117,9 +117,7 @@ static double value_category(const ProfRun *run, int category) {
 
 static double value_busy(const ProfRun *run, int of) {
     (void)of;
-    int64_t wall_ns = 0;
-    for (int p = 0; p < HOST_TRACE_PHASES; p++)
-        wall_ns += run->summary.total.phase_ns[p];
+    int64_t wall_ns = prof_figures_whole_ns(&run->summary.total);
     return 100.0 * ratio((double)run->summary.total.device_busy_ns, (double)wall_ns);
 }
 

@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -94,13 +93,6 @@ static void look_at_devices(ProfCupti *c) {
     c->has_devices = true;
 }
 
-// A collector that the CUDA driver's start opens (InitializeInjection) cannot ask about devices: it does so once one of
-// them has worked.
-static bool is_opened_by_driver(void) {
-    const char *injection = getenv("CUDA_INJECTION64_PATH");
-    return injection != NULL && injection[0] != '\0';
-}
-
 static void know_device(ProfCupti *c, ProfWriter *writer) {
     if (!c->has_devices) look_at_devices(c);
     ProfStream stream = {.id = PROF_CUPTI_NOTES_STREAM, .kind = PROF_STREAM_DEVICE, .os_id = UINT32_MAX};
@@ -167,14 +159,14 @@ static Status start_activity(ProfCupti *c) {
     return STATUS_OK;
 }
 
-static Status open_parts(ProfCupti *c) {
+static Status open_parts(ProfCupti *c, bool asks_now) {
     if (!prof_intervals_init(&c->intervals, PROF_CUPTI_QUEUE_STREAM, host_now_ns()))
         return host_fail(STATUS_MEMORY, "no memory for device intervals");
     TRY(prof_cupti_find(&c->calls));
     TRY(subscribe(c));
     TRY(prof_cupti_choose_calls(c));
     TRY(start_activity(c));
-    if (!is_opened_by_driver()) look_at_devices(c);
+    if (asks_now) look_at_devices(c);
     return STATUS_OK;
 }
 
@@ -189,7 +181,7 @@ static Status make_pool(ProfCupti *c, int buffers) {
     return STATUS_OK;
 }
 
-Status prof_cupti_open(int buffers, ProfCupti **cupti) {
+Status prof_cupti_open(int buffers, bool asks_now, ProfCupti **cupti) {
     ProfCupti *c = &the_cupti;
     if (c->is_open) return host_fail(STATUS_DEVICE, "CUPTI is in use by this process already");
     TRY(make_pool(c, buffers));
@@ -199,7 +191,7 @@ Status prof_cupti_open(int buffers, ProfCupti **cupti) {
     c->untimed = c->overhead_ns = c->told_dropped = c->told_overhead_ns = 0;
     atomic_store(&c->dropped, 0);
     c->is_known = c->has_devices = false;
-    Status status = open_parts(c);
+    Status status = open_parts(c, asks_now);
     if (status != STATUS_OK) {
         prof_cupti_close(c, NULL);
         return status;

@@ -24,8 +24,9 @@ enum { PROF_CUPTI_BUFFERS = 64, PROF_CUPTI_BUFFER_BYTES = 512 << 10 };
 typedef struct ProfCupti ProfCupti;
 
 // Finds CUPTI and begins to record devices' work. `buffers`: of the pool; 0: PROF_CUPTI_BUFFERS, which is also the
-// most.
-Status prof_cupti_open(int buffers, ProfCupti **cupti) HOST_MUST_CHECK;
+// most. `asks_now`: the CUDA runtime about its devices; else once one of them has worked, since the runtime may not
+// have started yet, and within its start it cannot be called.
+Status prof_cupti_open(int buffers, bool asks_now, ProfCupti **cupti) HOST_MUST_CHECK;
 
 // What prof_recorder_start() is to be given.
 ProfCollector prof_cupti_collector(ProfCupti *cupti);

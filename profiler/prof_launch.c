@@ -28,20 +28,20 @@ static Status start_recorder(ProfLaunch *launch, ProfRecordOptions options) {
     return host_fail(STATUS_IO, "%s is full of traces", folder);
 }
 
-static void open_gpu(ProfLaunch *launch, ProfProcess *process, char *text, size_t size) {
+static void open_gpu(ProfLaunch *launch, ProfProcess *process, bool asks_now, char *text, size_t size) {
     text[0] = '\0';
     if (strcmp(process->device_kind, "cuda") != 0) return;
-    if (prof_cupti_open(0, &launch->cupti) == STATUS_OK) return;
+    if (prof_cupti_open(0, asks_now, &launch->cupti) == STATUS_OK) return;
     snprintf(process->no_device, sizeof process->no_device, "%s", host_message());
     snprintf(text, size, "the profile has no GPU times: %s", host_message());
 }
 
-Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfRecordOptions *given, char *text,
-                          size_t size) {
+Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfRecordOptions *given, bool asks_now,
+                          char *text, size_t size) {
     ProfRecordOptions options = *given;
     snprintf(launch->run, sizeof launch->run, "%s", run);
     launch->cupti = NULL;
-    open_gpu(launch, &options.process, text, size);
+    open_gpu(launch, &options.process, asks_now, text, size);
     if (launch->cupti != NULL) options.collector = prof_cupti_collector(launch->cupti);
     Status status = start_recorder(launch, options);
     if (status != STATUS_OK) {
@@ -63,7 +63,7 @@ Status prof_launch_start(void *context, const HostTraceRun *run, char *text, siz
     snprintf(process->tool, sizeof process->tool, "%s", run->tool);
     snprintf(process->device_kind, sizeof process->device_kind, "%s", run->device_kind);
     snprintf(process->device, sizeof process->device, "%s", run->device);
-    return prof_launch_record(context, run->folder, &options, text, size);
+    return prof_launch_record(context, run->folder, &options, true, text, size);
 }
 
 // The first failure counts; what a message says of the other is lost.

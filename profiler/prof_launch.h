@@ -26,9 +26,9 @@ typedef struct ProfLaunch {
 // The trace is RUN/profile/rank-0.trace, or rank-0.2.trace and so on where there are traces already. `text` receives
 // why a GPU's work cannot be recorded, which ends no profile; "" where it is.
 Status prof_launch_start(void *launch, const HostTraceRun *run, char *text, size_t size) HOST_MUST_CHECK;
-// The same for any process; the options' path and collector are filled in.
-Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfRecordOptions *options, char *text,
-                          size_t size) HOST_MUST_CHECK;
+// The same for any process; the options' path and collector are filled in. asks_now: as of prof_cupti_open().
+Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfRecordOptions *options, bool asks_now,
+                          char *text, size_t size) HOST_MUST_CHECK;
 // env_steps: done meanwhile; 0: unknown.
 Status prof_launch_stop(void *launch, int64_t env_steps, char *text, size_t size) HOST_MUST_CHECK;
 void prof_launch_free(ProfLaunch *launch);

@@ -12,9 +12,7 @@ static void print_flattery(double shown, double is, const char *what, FILE *stre
 }
 
 void prof_report_monitor(const ProfFigures *f, FILE *stream) {
-    int64_t wall_ns = 0;
-    for (int p = 0; p < HOST_TRACE_PHASES; p++)
-        wall_ns += f->phase_ns[p];
+    int64_t wall_ns = prof_figures_whole_ns(f);
     if (f->monitor_samples > 0) {
         double shown = 0.01 * (double)f->monitor_percent / (double)f->monitor_samples;
         fprintf(stream, "Utilisation, as nvidia-smi shows it: %.2f%%, mean of %" PRId64 " samples", 100.0 * shown,

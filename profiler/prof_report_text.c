@@ -248,9 +248,7 @@ static void print_device(const ProfSummary *s, FILE *stream) {
     const ProfFigures *f = &s->total;
     char a[24], b[24];
     if (f->intervals == 0) return;
-    int64_t wall_ns = 0;
-    for (int p = 0; p < HOST_TRACE_PHASES; p++)
-        wall_ns += f->phase_ns[p];
+    int64_t wall_ns = prof_figures_whole_ns(f);
     fprintf(stream, "\nGPU: %" PRId64 " intervals; busy %s, %.2f%% of the wall clock; %s added up", f->intervals,
             duration(f->device_busy_ns, a), percent(f->device_busy_ns, wall_ns), duration(f->device_sum_ns, b));
     if (f->fill_of_ns > 0) fprintf(stream, "; kernels fill %.1f%% of it", percent(f->fill_ns, f->fill_of_ns));

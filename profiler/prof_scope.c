@@ -82,7 +82,7 @@ Status prof_scope_start(const char *folder, const char *tool) {
     if (started == NULL) return host_fail(STATUS_MEMORY, "no memory for a profile");
     ProfRecordOptions options = {.process = describe(tool)};
     char text[512];
-    Status status = prof_launch_record(&started->launch, folder, &options, text, sizeof text);
+    Status status = prof_launch_record(&started->launch, folder, &options, false, text, sizeof text);
     if (text[0] != '\0') fprintf(stderr, "shoal: %s\n", text);
     if (status != STATUS_OK) {
         free(started);

@@ -299,6 +299,13 @@ void prof_summary_free(ProfSummary *s) {
     memset(s, 0, sizeof *s);
 }
 
+int64_t prof_figures_whole_ns(const ProfFigures *f) {
+    int64_t sum_ns = 0;
+    for (int p = 0; p < HOST_TRACE_PHASES; p++)
+        sum_ns += f->phase_ns[p];
+    return sum_ns;
+}
+
 double prof_summary_bound(const ProfSummary *s, ProfBound bound, double *deviation) {
     double sum = 0.0, square = 0.0, n = (double)s->worker_count;
     for (int32_t i = 0; i < s->worker_count; i++) {

@@ -91,6 +91,9 @@ Status prof_summary_add(ProfSummary *summary, const ProfAnalysis *analysis) HOST
 void prof_summary_finish(ProfSummary *summary);
 void prof_summary_free(ProfSummary *summary);
 
+// The wall clock of all phases, which the figures of devices are of.
+int64_t prof_figures_whole_ns(const ProfFigures *figures);
+
 // Mean and standard deviation over workers of the share of the wall that they are bound so; deviation 0 of one worker.
 double prof_summary_bound(const ProfSummary *summary, ProfBound bound, double *deviation);
 

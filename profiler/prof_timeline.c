@@ -218,14 +218,6 @@ static void read_streams(Maker *m, int lanes) {
     }
 }
 
-// Of all phases.
-static int64_t whole_ns(const ProfWorker *worker) {
-    int64_t sum_ns = 0;
-    for (int p = 0; p < HOST_TRACE_PHASES; p++)
-        sum_ns += worker->figures.phase_ns[p];
-    return sum_ns;
-}
-
 static Status read_trace(const ProfRun *run, int32_t worker, ProfTimeline *t) {
     const ProfProcess *first = &run->summary.workers[0].process, *process = &run->summary.workers[worker].process;
     int64_t shift_ns = prof_process_shift_ns(first, process), end_ns;
@@ -241,7 +233,8 @@ static Status read_trace(const ProfRun *run, int32_t worker, ProfTimeline *t) {
     m.launches = malloc(((size_t)m.launch_max + 1) * sizeof *m.launches);
     if (m.name_of == NULL || m.launches == NULL) m.status = host_fail(STATUS_MEMORY, "no memory for a timeline");
     if (m.status == STATUS_OK) read_streams(&m, lanes > 1 ? lanes : 1);
-    if (!prof_reader_end(m.reader, &end_ns)) end_ns = process->start_ns + whole_ns(&run->summary.workers[worker]);
+    if (!prof_reader_end(m.reader, &end_ns))
+        end_ns = process->start_ns + prof_figures_whole_ns(&run->summary.workers[worker].figures);
     if (m.status == STATUS_OK) take_phase(&m, on_axis(&m, end_ns), 0);
     free(m.name_of);
     free(m.launches);

@@ -7,9 +7,8 @@
 //     shoal_scope_end();
 //     shoal_profile_stop();                            // or leave it to the end of the process
 //
-// and then `profreport runs/x`. Scopes nest, and each thread has its own; the innermost one has the time. A pair of
-// calls costs some 30 ns while a profile is recorded, and about 1 ns while none is. Of a program that uses CUDA, the
-// GPU's work is recorded as well where CUDA_INJECTION64_PATH names libshoal_inject.so.
+// and then `profreport runs/x`. Scopes nest, and each thread has its own; the innermost one has the time. Of a
+// program that uses CUDA, the GPU's work is recorded as well where CUDA_INJECTION64_PATH names libshoal_inject.so.
 //
 // A process is worker `rank` of its run: SHOAL_RANK, or RANK, OMPI_COMM_WORLD_RANK, SLURM_PROCID, PMI_RANK, whichever
 // is set. A process that forks goes on recording; its child does not, until it calls shoal_profile_start().

@@ -5,8 +5,8 @@ profiler.
 2. batched  the same trainer, Gymnasium's vectorised CartPole: one environment for each member of the population
 3. fused    esrun on the CPU: simulator and policy in one loop, in SIMD batches
 
-usage: gymnasium_es.py FOLDER [ESRUN PROFREPORT LIBRARY_FOLDER]: makes FOLDER/one, FOLDER/batched and FOLDER/fused, prints
-profreport's comparison, and writes FOLDER/comparison.txt.
+usage: gymnasium_es.py FOLDER [BUILD]: makes FOLDER/one, FOLDER/batched and FOLDER/fused with the programs of BUILD (the
+release build), and prints profreport's comparison; FOLDER/comparison.html has it as a page. gymnasium_es.txt is an example.
 """
 
 import os
@@ -132,18 +132,16 @@ def train(kind, folder):
 
 
 def main():
-    folder = Path(sys.argv[1])
-    esrun, profreport, library = (sys.argv[2:] + ["build/bin/esrun", "build/bin/profreport", "build/lib"][len(sys.argv) - 2 :])[:3]
-    environment = {**os.environ, "PYTHONPATH": str(Path(library).resolve())}
+    folder, build = Path(sys.argv[1]), Path(sys.argv[2] if len(sys.argv) > 2 else "build").resolve()
+    environment = {**os.environ, "PYTHONPATH": str(build / "lib")}
     for kind in NAMES[:2]:
         subprocess.run([sys.executable, __file__, "--train", kind, folder / kind], check=True, env=environment)
-    subprocess.run([esrun, "cartpole", f"--pop={POP}", f"--generations={GENERATIONS}", f"--hidden={HIDDEN},{HIDDEN}",
+    subprocess.run([build / "bin/esrun", "cartpole", f"--pop={POP}", f"--generations={GENERATIONS}", f"--hidden={HIDDEN},{HIDDEN}",
                     f"--seed={SEED}", "--no-stop-at-target", "--test-every=1000000", "--threads=1", "--device=cpu", "--profile",
                     "--quiet", f"--out={folder / 'fused'}"], check=True, stdout=subprocess.DEVNULL)  # fmt: skip
-    runs = [str(folder / kind) for kind in NAMES]
-    text = subprocess.run([profreport, *runs, "--phase", "train"], check=True, capture_output=True, text=True).stdout
-    (folder / "comparison.txt").write_text(text, encoding="utf-8")
-    print(text)
+    report = [build / "bin/profreport", *NAMES, "--phase", "train"]
+    subprocess.run([*report, "--html", "comparison.html"], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+    subprocess.run(report, check=True, cwd=folder)
 
 
 if __name__ == "__main__":

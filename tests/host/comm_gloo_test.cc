@@ -19,6 +19,7 @@
 
 #include "host/clock.h"
 #include "host/comm.h"
+#include "host/signals.h"
 
 namespace {
 
@@ -101,6 +102,7 @@ class CommGloo : public testing::Test {
         for (int rank = 0; rank < size; rank++) {
             pid_t pid = fork();
             if (pid == 0) {
+                MEMBER_CHECK(host_signals_install() == STATUS_OK);
                 body(rank);
                 _exit(0);
             }

@@ -275,7 +275,8 @@ TEST_P(BatchTest, MatchesInSeveralPieces) {
     std::mt19937_64 random(fresh_seed());
     for (KernAutoreset mode : modes) {
         if (is_heavy(sim_spec_at(GetParam())) && mode != KERN_AUTORESET_SAME_STEP) continue;
-        KernBatchSpec spec = make_spec(sim_spec_at(GetParam()), 10001, mode, &random);
+        int64_t envs = is_sanitized && is_heavy(sim_spec_at(GetParam())) ? 4100 : 10001;
+        KernBatchSpec spec = make_spec(sim_spec_at(GetParam()), envs, mode, &random);
         spec.sim.time_limit = test_steps(spec.sim.spec, 9);
         int steps = test_steps(spec.sim.spec, is_sanitized ? 12 : 40);
         run(spec, {{1, "auto", 0}, {2, "auto", 8}, {3, "auto", 16}}, std::max(steps, MASKED_STEPS), &random);

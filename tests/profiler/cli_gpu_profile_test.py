@@ -13,6 +13,10 @@ from trace_reader import Trace
 
 CUDA = {"device": "cuda", "threads": None, "bind": None}
 
+# Where simulator and policy are fused, and runs that are long enough to be split.
+FUSED = {"esrun": "/es generation/es evaluate", "pporun": "/ppo update/ppo rollout"}
+SPLIT = {"esrun": {"pop": 64, "generations": 2}, "pporun": {"envs": 64, "epochs": 1, "rollout": 16}}
+
 
 class GpuProfile(ProfileTest):
     check_sums = cli_profile_test.Report.check_sums
@@ -62,6 +66,38 @@ class GpuProfile(ProfileTest):
                    if s["device_ns"] > 0 and "ppo learn/" in s["path"]}  # fmt: skip
         # A gradient is two kernels, a step three; 2 minibatches x 3 epochs x 8 updates of each.
         self.assertEqual({"ppo gradient": 2 * 48, "ppo step": 3 * 48}, charged)
+
+    def split(self, tool, env="cartpole", hidden="16,16"):
+        """The shares of the fused scope's categories, by the SM's clock."""
+        folder = self.train(tool, "--profile", env=env, **CUDA, **SPLIT[tool], hidden=hidden, time_limit=30, test_every=100)["run"]
+        weights = next(s for s in self.report_json(folder)[0]["scopes"] if s["path"] == FUSED[tool])["split"]
+        return {category: weight / sum(weights.values()) for category, weight in weights.items()}
+
+    def test_fused_kernels_are_split_by_what_they_do(self):
+        """Four Runge-Kutta evaluations take longer than one Euler step, and a wide policy longer than a narrow one."""
+        for tool in FUSED:
+            with self.subTest(tool=tool):
+                euler, runge_kutta, wide = self.split(tool), self.split(tool, env="acrobot"), self.split(tool, hidden="64,64")
+                for split in [euler, runge_kutta, wide]:
+                    self.assertEqual({"simulation", "policy", "learning"}, {c for c, share in split.items() if share > 0})
+                self.assertGreater(runge_kutta["simulation"], 2 * euler["simulation"])
+                self.assertGreater(wide["policy"] / wide["simulation"], 2 * euler["policy"] / euler["simulation"])
+
+    def test_a_program_that_the_library_was_loaded_into(self):
+        """As the driver does with CUDA_INJECTION64_PATH, but earlier; the program itself records nothing."""
+        library, out = os.environ["SHOAL_INJECT"], self.folder / "injected"
+        environment = {**os.environ, "LD_PRELOAD": library, "CUDA_INJECTION64_PATH": library, "SHOAL_PROFILE": str(out)}
+        plain = self.train("esrun", **CUDA)
+        args = [*options("cartpole", ["--no-stop-at-target"], ES, CUDA), "--json", "--quiet", "--out", self.path()]
+        done = self.run_tool("esrun", *args, env=environment)
+        self.assertEqual((0, ""), (done.code, done.err), done)
+        self.assertEqual(plain["params_hash"], done.json["params_hash"])
+        run = self.report_json(out)[0]
+        device = run["total"]["device"]
+        self.assertEqual(("esrun", None), (run["tool"], run["no_gpu_time_because"]))
+        self.assertEqual((0, 0), (device["unknown_launches"], device["dropped"]))
+        self.assertGreater(device["kernels_ns"], 0)
+        self.assertTrue(0 < device["fill_ns"] <= device["fill_of_ns"])  # the devices were asked about
 
     def test_window(self):
         for tool in ["esrun", "pporun"]:

@@ -62,7 +62,7 @@ class Collect : public testing::Test {
     }
 
     void start(int buffers = 0) {
-        if (prof_cupti_open(buffers, &cupti_) != STATUS_OK) throw std::runtime_error(host_message());
+        if (prof_cupti_open(buffers, true, &cupti_) != STATUS_OK) throw std::runtime_error(host_message());
         ProfRecordOptions options = {};
         options.path = file_.path();
         options.collector = prof_cupti_collector(cupti_);
@@ -372,11 +372,11 @@ TEST_F(Collect, AnotherToolIsSaid) {
     auto unsubscribe = reinterpret_cast<decltype(&cuptiUnsubscribe)>(dlsym(library, "cuptiUnsubscribe"));
     CUpti_SubscriberHandle other = nullptr;
     ASSERT_EQ(CUPTI_SUCCESS, subscribe(&other, ignore, nullptr));
-    EXPECT_EQ(STATUS_DEVICE, prof_cupti_open(0, &cupti_));
+    EXPECT_EQ(STATUS_DEVICE, prof_cupti_open(0, true, &cupti_));
     EXPECT_EQ(0u, std::string(host_message()).rfind("another tool is attached to CUPTI", 0)) << host_message();
     ASSERT_EQ(CUPTI_SUCCESS, unsubscribe(other));
     start();
-    EXPECT_EQ(STATUS_DEVICE, prof_cupti_open(0, &cupti_)); // there is one
+    EXPECT_EQ(STATUS_DEVICE, prof_cupti_open(0, true, &cupti_)); // there is one
     EXPECT_EQ(0, stop());
 }
 
