@@ -13,7 +13,7 @@
 
 #define EPOCH_EVERY_S 1.0
 #define FAREWELL_S    3.0
-enum { POLL_MS = 20, TICK_LEAST_MS = 200, TICK_MOST_MS = 1000, MESSAGES_AT_ONCE = 256 };
+enum { POLL_MS = 20, TICK_LEAST_MS = 200, TICK_MOST_MS = 1000, MESSAGES_AT_ONCE = 1024 };
 
 // ---- sending -------------------------------------------------------------------------------------------------------
 
@@ -192,13 +192,16 @@ static void on_hello(Master *m, const HostIdentity *identity, const HostMessage 
 
 // ---- liveness ------------------------------------------------------------------------------------------------------
 
+// It has a lease, or has not yet let go of one that others have done.
+static bool is_busy(const MasterWorker *w) { return w->lease != 0 || w->at_lease != 0; }
+
 static void on_tick(Master *m, MasterWorker *w, const HostMessage *message) {
     double now_s = host_now_s();
     bool moves = message->value[0] != w->ticks || message->value[1] != w->at_lease;
     w->ticks = message->value[0];
     w->at_lease = message->value[1];
     if (w->role == HOST_ROLE_TRAINER) w->label = message->value[2];
-    if (moves || w->lease == 0) w->progress_s = now_s;
+    if (moves || !is_busy(w)) w->progress_s = now_s;
     if (w->is_hung && moves) { // it was only slow, or asleep
         w->is_hung = w->is_reported = false;
         begin_epoch(m);
@@ -207,7 +210,7 @@ static void on_tick(Master *m, MasterWorker *w, const HostMessage *message) {
 
 static void check_hang(Master *m, MasterWorker *w, double now_s) {
     double limit_s = m->options->hang_limit_s;
-    double silent_s = now_s - w->heard_s, idle_s = w->lease != 0 || w->is_hung ? now_s - w->progress_s : 0;
+    double silent_s = now_s - w->heard_s, idle_s = is_busy(w) || w->is_hung ? now_s - w->progress_s : 0;
     double worst_s = silent_s > idle_s ? silent_s : idle_s;
     if (worst_s > limit_s && !w->is_hung) {
         m->counts.hangs++;
@@ -408,9 +411,9 @@ static void serve(Master *m) {
             {m->link.guard, 0, ZMQ_POLLIN, 0}, {m->link.monitor, 0, ZMQ_POLLIN, 0}, {m->link.socket, 0, ZMQ_POLLIN, 0}};
         zmq_poll(items, 3, POLL_MS);
         if (items[0].revents != 0) host_link_admit(&m->link);
-        // Disconnections come before the messages that were sent after them: see note_connection().
-        if (items[1].revents != 0) read_events(m);
+        // What a worker said last counts, though it is gone by now: messages come before disconnections.
         if (items[2].revents != 0) read_messages(m);
+        if (items[1].revents != 0) read_events(m);
         if (host_now_s() - looked_s < POLL_MS * 1e-3) continue;
         looked_s = host_now_s();
         look_around(m);

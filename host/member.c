@@ -131,10 +131,13 @@ void host_member_close(HostMember *m, bool is_over) {
         pthread_mutex_lock(&m->mutex);
         HostMessage last = {.type = is_over ? HOST_MESSAGE_FINISH : HOST_MESSAGE_LEAVE};
         Status status = member_send(m, &last, NULL, NULL);
+        // The master says it after the trainer: then all have been told.
+        double until_s = host_now_s() + LINGER_MS * 1e-3;
+        while (is_over && status == STATUS_OK && !m->is_finished && m->lost_since_s == 0 && host_now_s() < until_s)
+            wait_briefly(m);
         m->quits = true;
         pthread_mutex_unlock(&m->mutex);
-        const uint64_t one = 1;
-        if (status != STATUS_OK && write(m->crash.wake_fd, &one, sizeof one) < 0) m->quits = true;
+        member_wake(m);
         pthread_join(m->thread, NULL);
         if (host_signals_on_crash(NULL) != STATUS_OK) m->quits = true;
         host_link_close(&m->link, m->is_welcome ? LINGER_MS : 0);

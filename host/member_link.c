@@ -11,6 +11,11 @@
 #define HANGS_AFTER_S    1.0 // that the compute thread has to show that it moves, when it is said to hang
 #define TICK_AT_FIRST_MS 200
 
+void member_wake(HostMember *m) {
+    const uint64_t one = 1;
+    if (write(m->crash.wake_fd, &one, sizeof one) < 0) return; // awake already
+}
+
 Status member_send(HostMember *m, const HostMessage *message, const void *const parts[HOST_MEMBER_RECORDS],
                    const size_t part_bytes[HOST_MEMBER_RECORDS]) {
     MemberOutgoing *out = calloc(1, sizeof *out);
@@ -26,8 +31,7 @@ Status member_send(HostMember *m, const HostMessage *message, const void *const 
     }
     *m->outgoing_end = out;
     m->outgoing_end = &out->next;
-    const uint64_t one = 1;
-    if (write(m->crash.wake_fd, &one, sizeof one) != (ssize_t)sizeof one) return STATUS_OK; // awake already
+    member_wake(m);
     return STATUS_OK;
 }
 

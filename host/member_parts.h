@@ -83,6 +83,8 @@ struct HostMember {
 // The thread that talks to the master.
 void *member_talk(void *member);
 
+void member_wake(HostMember *m);
+
 // Puts a message on its way; the mutex is held. The message's bytes may come in two parts, of sizes that add up to
 // size_bytes.
 Status member_send(HostMember *m, const HostMessage *message, const void *const parts[HOST_MEMBER_RECORDS],

@@ -27,7 +27,7 @@
 #define DELAY_MOST_S 1.0
 #define BEAT_LIMIT_S 15.0
 #define FAREWELL_S   1.0 // until evaluators are told to end, which they were by the master
-#define KILL_AFTER_S 6.0
+#define KILL_AFTER_S 3.0
 enum { LIVES_MAX = 40, FRUITLESS_MAX = 10, POLL_MS = 20, EXIT_USAGE = 2 };
 
 // ---- the address ---------------------------------------------------------------------------------------------------

@@ -102,13 +102,11 @@ static Status be_master(LaunchRun *run) {
     return host_master_run(&options);
 }
 
-static Status open_member(LaunchRun *run, HostRole as, const char *settings) {
-    char endpoint[ENDPOINT_MAX];
-    HostKeys keys;
-    TRY(find_master(run, text(run, "join"), endpoint, &keys));
+static Status open_member(LaunchRun *run, HostRole as, const char *endpoint, const HostKeys *keys,
+                          const char *settings) {
     HostMemberOptions options = {
         .endpoint = endpoint,
-        .keys = &keys,
+        .keys = keys,
         .role = as,
         .build = kern_build_id(),
         .device = run->device.text,
@@ -122,9 +120,11 @@ static Status open_member(LaunchRun *run, HostRole as, const char *settings) {
 
 Status launch_join_as_trainer(LaunchRun *run) {
     if (!has_workers(run) || role(run) != ROLE_TRAINER) return STATUS_OK;
-    char *settings = NULL;
+    char *settings = NULL, endpoint[ENDPOINT_MAX];
+    HostKeys keys;
+    TRY(find_master(run, text(run, "join"), endpoint, &keys));
     TRY(host_config_to_json(&run->config, &settings));
-    Status status = open_member(run, HOST_ROLE_TRAINER, settings);
+    Status status = open_member(run, HOST_ROLE_TRAINER, endpoint, &keys, settings);
     free(settings);
     return status == STATUS_OK ? run->trainer->workers->attach(run->trainer->state, run->member) : status;
 }
@@ -148,9 +148,12 @@ static Status check_evaluator(const LaunchRun *run) {
 
 static Status be_evaluator(LaunchRun *run) {
     const KernTrainer *trainer = run->trainer;
+    char endpoint[ENDPOINT_MAX];
+    HostKeys keys;
     TRY(check_evaluator(run));
+    TRY(find_master(run, text(run, "join"), endpoint, &keys));
     TRY(launch_open_device(run));
-    TRY(open_member(run, HOST_ROLE_EVALUATOR, NULL));
+    TRY(open_member(run, HOST_ROLE_EVALUATOR, endpoint, &keys, NULL));
     const char *settings = host_member_settings(run->member);
     if (settings[0] == '\0') return STATUS_OK; // the run was over already
     TRY(host_config_from_json(&run->config, CONFIG_FILE, "the master's settings", settings, strlen(settings)));

@@ -95,9 +95,9 @@ class TrainerTest(unittest.TestCase):
         self.count += 1
         return self.folder / f"{name}{self.count}"
 
-    def call(self, *args, limit_s=300, **popen):
+    def call(self, *args, limit_s=300, tool=None, **popen):
         args = [str(a) for a in args]
-        done = subprocess.run([program(self.TOOL), *args], capture_output=True, text=True, cwd=self.folder, timeout=limit_s,
+        done = subprocess.run([tool or program(self.TOOL), *args], capture_output=True, text=True, cwd=self.folder, timeout=limit_s,
                               check=False, **popen)  # fmt: skip
         return Done(args, done.returncode, done.stdout, done.stderr)
 
