@@ -13,6 +13,7 @@
 
 #define EPOCH_EVERY_S 1.0
 #define FAREWELL_S    3.0
+#define FORGET_AFTER  10 // hang limits of silence; what speaks again joins again
 enum { POLL_MS = 20, TICK_LEAST_MS = 200, TICK_MOST_MS = 1000, MESSAGES_AT_ONCE = 1024 };
 
 // ---- sending -------------------------------------------------------------------------------------------------------
@@ -363,17 +364,20 @@ static void on_message(Master *m, const HostIdentity *identity, int fd, zmq_msg_
 
 // ---- the loop ------------------------------------------------------------------------------------------------------
 
+// Connections that are gone are noted, and their workers removed once every message has been read that came before:
+// what a worker said last counts.
 static void read_events(Master *m) {
     int event, fd;
-    while (host_link_event(&m->link, &event, &fd)) {
-        if (event == ZMQ_EVENT_DISCONNECTED) on_lost_connection(m, fd);
+    while (m->gone_count < MASTER_GONE_MAX && host_link_event(&m->link, &event, &fd)) {
+        if (event == ZMQ_EVENT_DISCONNECTED) m->gone[m->gone_count++] = fd;
         if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH || event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL ||
             event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
             m->counts.strangers++;
     }
 }
 
-static void read_messages(Master *m) {
+// Whether all that had come was read.
+static bool read_messages(Master *m) {
     for (int i = 0; i < MESSAGES_AT_ONCE; i++) {
         HostIdentity identity;
         zmq_msg_t frame;
@@ -382,14 +386,24 @@ static void read_messages(Master *m) {
         bool found = host_link_receive(&m->link, &identity, &frame, &fd);
         if (found) on_message(m, &identity, fd, &frame);
         zmq_msg_close(&frame);
-        if (!found) return;
+        if (!found) return true;
     }
+    return false;
+}
+
+static void remove_gone(Master *m) {
+    for (int i = 0; i < m->gone_count; i++)
+        on_lost_connection(m, m->gone[i]);
+    m->gone_count = 0;
 }
 
 static void look_around(Master *m) {
     double now_s = host_now_s();
-    for (int i = 0; i < m->worker_count && !m->is_finished; i++)
+    for (int i = m->worker_count - 1; i >= 0 && !m->is_finished; i--) {
         check_hang(m, &m->workers[i], now_s);
+        if (now_s - m->workers[i].heard_s > FORGET_AFTER * m->options->hang_limit_s)
+            remove_worker(m, &m->workers[i], HOST_LEASE_DIED);
+    }
     if (master_evaluators(m) > 0) m->evaluator_s = now_s;
     if (m->epoch_changed || now_s - m->tick_s >= EPOCH_EVERY_S) send_epoch(m);
     if (now_s - m->beat_s >= HOST_MASTER_BEAT_S) {
@@ -411,9 +425,8 @@ static void serve(Master *m) {
             {m->link.guard, 0, ZMQ_POLLIN, 0}, {m->link.monitor, 0, ZMQ_POLLIN, 0}, {m->link.socket, 0, ZMQ_POLLIN, 0}};
         zmq_poll(items, 3, POLL_MS);
         if (items[0].revents != 0) host_link_admit(&m->link);
-        // What a worker said last counts, though it is gone by now: messages come before disconnections.
-        if (items[2].revents != 0) read_messages(m);
-        if (items[1].revents != 0) read_events(m);
+        read_events(m);
+        if (read_messages(m) || m->gone_count == MASTER_GONE_MAX) remove_gone(m);
         if (host_now_s() - looked_s < POLL_MS * 1e-3) continue;
         looked_s = host_now_s();
         look_around(m);

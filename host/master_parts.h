@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { MASTER_TEXT_MAX = 128 };
+enum { MASTER_TEXT_MAX = 128, MASTER_GONE_MAX = 1024 };
 
 typedef struct MasterWorker {
     HostIdentity identity;
@@ -63,6 +63,8 @@ typedef struct Master {
     bool has_payload, asked_payload;
     bool is_finished;
     double finished_s;
+    int gone[MASTER_GONE_MAX]; // connections that are gone, their workers not yet
+    int gone_count;
     MasterCounts counts;
 } Master;
 

@@ -3,11 +3,14 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import stat
 import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import esrun_harness as harness
 from cli_bad_input import InfiniteTests
@@ -220,6 +223,32 @@ class Join(WorkersTest):
         _, err = second.communicate(timeout=PATIENCE_S)
         self.assertEqual(0, second.returncode, err)
         self.assertRegex(err, r"esrun: the run is over after [1-9]\d* members")
+
+    def test_another_host(self):
+        """Where there is no memory in common, parameters come by message: once for all evaluators of a host."""
+        probe = subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/dev/shm"], capture_output=True, check=False)
+        if probe.returncode != 0:
+            self.skipTest("this user may not mount a file system")
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.folder = Path(tempfile.mkdtemp(prefix="shoal-esrun-"))  # not in the memory that is about to be hidden
+        expected = self.reference(generations=40)
+        run = self.begin(*self.args(generations=40), "--bind-address=tcp://127.0.0.1:*", "--min-workers=3", workers=1,
+                         environment=self.SLOW)  # fmt: skip
+        run.wait_for_workers(1)
+        script = 'mount -t tmpfs tmpfs /dev/shm && { "$@" & a=$!; "$@" & wait $a && wait $!; }'
+        call = ["unshare", "--mount", "sh", "-c", script, "-", ESRUN_FAULTS, "--join", run.out, "--threads=1", "--bind=none",
+                "--device=cpu", "--quiet"]  # fmt: skip
+        with subprocess.Popen(call, env={**os.environ, **self.SLOW}) as others:
+            seen = run.wait_for_status(lambda s: s["round"] >= 20, "20 rounds")
+            self.assertGreaterEqual(seen["traffic"]["payload_messages"], 15, seen)
+            self.assertLessEqual(seen["traffic"]["payload_messages"], seen["round"], seen)
+            done = self.same_end(expected, run)
+            self.assertEqual(0, others.wait(PATIENCE_S))
+        figures = done["workers"]
+        self.assertGreater(figures["payload_messages"], 20)
+        self.assertLessEqual(figures["payload_messages"], figures["rounds"])
+        # 24 bytes of its own, the normaliser's two vectors of 4, the parameters.
+        self.assertEqual(figures["payload_messages"] * (24 + 4 * (2 * 4 + done["params"])), figures["payload_bytes"])
 
     def test_below_min_workers_it_waits(self):
         expected = self.reference()
