@@ -131,16 +131,18 @@ Status es_remote_evaluate(Es *es, const KernEsJob *job, const KernNormalizer *no
     if (host_member_is_alone(remote->member, job->generation))
         return ops->es_evaluate(es->kern, job, normalizer, es->episodes, es->sums);
     TRY(begin_round(es, job, normalizer));
-    for (;;) {
+    bool fails = false; // some members cannot be computed: a NaN
+    while (!fails) {
         HostTask task;
         TRY(host_member_next(remote->member, &task));
         if (task.count == 0) break;
         Status status = compute(es, remote->member, &task, *job, normalizer, remote->episodes, remote->sums);
         if (status == STATUS_STOPPED) status = host_member_broken_off(remote->member, &task);
-        TRY(status);
+        fails = status == STATUS_NUMERIC;
+        if (!fails) TRY(status);
     }
-    // What an evaluator could not compute is computed here, and what is wrong is said as if there were no others.
-    if (host_member_refuted(remote->member)[0] != '\0')
+    // Then all are computed here, and what is wrong is said as if there were no others.
+    if (fails || host_member_refuted(remote->member)[0] != '\0')
         return ops->es_evaluate(es->kern, job, normalizer, es->episodes, es->sums);
     *lost = host_member_lost(remote->member, lost_count);
     if (*lost_count == job->count)

@@ -8,10 +8,10 @@
 
 #include "host/clock.h"
 #include "host/master_parts.h"
-#include "host/payload.h"
 #include "host/signals.h"
 
 #define EPOCH_EVERY_S 1.0
+#define PATIENCE_S    5.0 // the trainer gets what crashes evaluators once there has been none for so long
 #define FAREWELL_S    3.0
 #define FORGET_AFTER  10 // hang limits of silence; what speaks again joins again
 enum { POLL_MS = 20, TICK_LEAST_MS = 200, TICK_MOST_MS = 1000, MESSAGES_AT_ONCE = 1024 };
@@ -59,6 +59,15 @@ int master_evaluators(const Master *m) {
     return count;
 }
 
+bool master_is_patient(const Master *m) { return host_now_s() - m->evaluator_s < PATIENCE_S; }
+
+bool master_is_short(Master *m) {
+    const MasterWorker *trainer = master_trainer(m);
+    int evaluators = master_evaluators(m);
+    if (1 + evaluators < m->options->min_workers) return true;
+    return trainer != NULL && trainer->label <= m->careful_label && evaluators == 0 && master_is_patient(m);
+}
+
 static MasterWorker *find(Master *m, const HostIdentity *identity) {
     for (int i = 0; i < m->worker_count; i++) {
         const HostIdentity *other = &m->workers[i].identity;
@@ -72,8 +81,7 @@ static void send_epoch(Master *m) {
     int64_t tick_ms = (int64_t)TICK_LEAST_MS * m->worker_count / 128;
     tick_ms = tick_ms < TICK_LEAST_MS ? TICK_LEAST_MS : tick_ms > TICK_MOST_MS ? TICK_MOST_MS : tick_ms;
     int evaluators = master_evaluators(m);
-    HostMessage epoch = {.type = HOST_MESSAGE_EPOCH,
-                         .value = {m->epoch, evaluators, tick_ms, 1 + evaluators < m->options->min_workers}};
+    HostMessage epoch = {.type = HOST_MESSAGE_EPOCH, .value = {m->epoch, evaluators, tick_ms, master_is_short(m)}};
     for (int i = 0; i < m->worker_count; i++)
         if (m->workers[i].is_welcome) master_send(m, &m->workers[i], &epoch);
     m->epoch_changed = false;
@@ -87,6 +95,8 @@ static void begin_epoch(Master *m) {
 }
 
 static void remove_worker(Master *m, MasterWorker *worker, HostLeaseEnd end) {
+    if (worker->role == HOST_ROLE_TRAINER && end != HOST_LEASE_RETURNED && worker->label > m->careful_label)
+        m->careful_label = worker->label;
     master_take_lease(m, worker, end);
     *worker = m->workers[--m->worker_count];
     begin_epoch(m);
@@ -438,12 +448,13 @@ Status host_master_run(const HostMasterOptions *options) {
     if (m == NULL) return host_fail(STATUS_MEMORY, "no memory for a master");
     m->options = options;
     m->next_worker = 1;
-    m->start_s = m->evaluator_s = host_now_s();
+    m->careful_label = -1;
+    m->start_s = host_now_s();
+    m->evaluator_s = m->start_s - PATIENCE_S;
     host_lease_init(&m->leases);
     Status status = host_link_serve(&m->link, options->listen_fd, options->keys);
     if (status == STATUS_OK) {
         serve(m);
-        if (m->session != 0) host_payload_sweep(m->session);
         if (m->has_payload) zmq_msg_close(&m->payload);
         host_link_close(&m->link, 500);
     }

@@ -54,7 +54,8 @@ typedef struct Master {
     int64_t next_worker, epoch;
     bool epoch_changed;
     double start_s, tick_s, beat_s, evaluator_s; // when an evaluator was last there
-    char *settings;                              // JSON, the trainer's; NULL: no trainer yet
+    int64_t careful_label; // the last round at which a trainer died: it may have been the round's fault
+    char *settings;        // JSON, the trainer's; NULL: no trainer yet
     size_t settings_bytes;
     // The present round; session 0: none.
     int64_t session, round;
@@ -74,6 +75,13 @@ void master_send(Master *m, MasterWorker *worker, const HostMessage *message);
 void master_forward(Master *m, MasterWorker *worker, zmq_msg_t *frame);
 MasterWorker *master_trainer(Master *m); // NULL: none
 int master_evaluators(const Master *m);  // that do not hang
+
+// Whether the trainer had better leave what is suspect to evaluators: some were there a short time ago.
+bool master_is_patient(const Master *m);
+
+// Whether workers are to wait: for those that are wanted; or the trainer, which has died in a round like the one it
+// comes to, for an evaluator that can die in its place.
+bool master_is_short(Master *m);
 
 // ---- master_round.c ------------------------------------------------------------------------------------------------
 

@@ -3,9 +3,6 @@
 
 #include "host/clock.h"
 #include "host/master_parts.h"
-#include "host/payload.h"
-
-#define SUSPECT_PATIENCE_S 5.0 // the trainer gets what crashes evaluators once there has been none for so long
 
 enum { RANGES_MAX = 1 << 20 };
 
@@ -75,7 +72,7 @@ static double total_speed(const Master *m, double *per_thread) {
 static bool grant_one(Master *m, MasterWorker *w, double share) {
     double now_s = host_now_s();
     HostLeaseAsk ask = {.worker = w->id, .share = share, .rate = w->rate};
-    ask.must_live = w->role == HOST_ROLE_TRAINER && now_s - m->evaluator_s < SUSPECT_PATIENCE_S;
+    ask.must_live = w->role == HOST_ROLE_TRAINER && master_is_patient(m);
     HostRange range;
     int64_t lease;
     int32_t free_before = m->leases.free;
@@ -102,7 +99,7 @@ static bool grant_one(Master *m, MasterWorker *w, double share) {
 }
 
 void master_grant(Master *m) {
-    if (m->session == 0 || m->leases.open == 0 || 1 + master_evaluators(m) < m->options->min_workers) return;
+    if (m->session == 0 || m->leases.open == 0 || master_is_short(m)) return;
     double per_thread, total = total_speed(m, &per_thread);
     for (int i = 0; i < m->worker_count && m->leases.open > 0; i++) {
         MasterWorker *w = &m->workers[i];
@@ -127,7 +124,6 @@ static Status begin_round(Master *m, const HostMessage *message, const HostRange
         if (m->leases.count != (int32_t)count) return host_fail(STATUS_CORRUPT, "a round that has changed");
         return host_lease_want(&m->leases, wanted, wanted_count);
     }
-    if (m->session != 0 && m->session != message->value[0]) host_payload_sweep(m->session);
     drop_payload(m);
     m->session = 0;
     TRY(host_lease_begin(&m->leases, message->value[2], (int32_t)count, (int32_t)grain, wanted, wanted_count));

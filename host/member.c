@@ -62,8 +62,10 @@ static Status start(HostMember *m, const HostMemberOptions *options) {
     TRY(say_who(options, &m->hello));
     m->crash.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (m->crash.wake_fd < 0) return host_fail(STATUS_SYSTEM, "cannot make an eventfd: %s", strerror(errno));
-    while (m->role == HOST_ROLE_TRAINER && m->session == 0)
-        host_random_bytes(&m->session, sizeof m->session);
+    uint32_t life = 0;
+    while (m->role == HOST_ROLE_TRAINER && life == 0)
+        host_random_bytes(&life, sizeof life);
+    m->session = host_secret_tag(options->keys) | (int64_t)life;
     TRY(host_link_connect(&m->link, options->endpoint, options->keys));
     int failed = pthread_create(&m->thread, NULL, member_talk, m);
     if (failed == 0) return host_signals_on_crash(&m->crash);
@@ -71,10 +73,12 @@ static Status start(HostMember *m, const HostMemberOptions *options) {
     return host_fail(STATUS_SYSTEM, "cannot start a thread: %s", strerror(failed));
 }
 
+// A trainer waits for a moment only: it can do without a master.
 static Status await_welcome(HostMember *m) {
     Status status = STATUS_OK;
+    double until_s = host_now_s() + (m->role == HOST_ROLE_TRAINER ? ALONE_AFTER_S : 2 * m->patience_s);
     pthread_mutex_lock(&m->mutex);
-    while (status == STATUS_OK && !m->is_welcome && !m->is_finished) {
+    while (status == STATUS_OK && !m->is_finished && !(m->is_welcome && m->knows_epoch) && host_now_s() < until_s) {
         wait_briefly(m);
         status = check_master(m);
         if (status == STATUS_OK && host_stop_requested()) status = host_fail(STATUS_STOPPED, "stopped while joining");
@@ -103,7 +107,7 @@ Status host_member_open(const HostMemberOptions *options, HostMember **out) {
     pthread_condattr_destroy(&clock);
     pthread_mutex_init(&m->mutex, NULL);
     Status status = start(m, options);
-    if (status == STATUS_OK && m->role == HOST_ROLE_EVALUATOR) status = await_welcome(m);
+    if (status == STATUS_OK) status = await_welcome(m);
     if (status == STATUS_OK) {
         *out = m;
     } else {
@@ -114,6 +118,7 @@ Status host_member_open(const HostMemberOptions *options, HostMember **out) {
 
 static void free_member(HostMember *m) {
     host_payload_close(&m->payload, true);
+    if (m->is_finished) host_payload_sweep(m->session);
     if (m->has_frame) zmq_msg_close(&m->frame);
     if (m->crash.wake_fd >= 0) close(m->crash.wake_fd);
     pthread_cond_destroy(&m->changed);

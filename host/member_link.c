@@ -216,6 +216,7 @@ static void on_refuse(HostMember *m, const HostMessage *message) {
 }
 
 static void on_epoch(HostMember *m, const HostMessage *message) {
+    m->knows_epoch = true;
     m->evaluators = message->value[1];
     m->tick_ms = message->value[2] > 0 && message->value[2] < 60000 ? message->value[2] : TICK_AT_FIRST_MS;
     m->is_short = message->value[3] != 0;

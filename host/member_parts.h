@@ -45,7 +45,7 @@ struct HostMember {
     pthread_t thread;
     HostLink link; // the thread's
     HostCrash crash;
-    int64_t session; // a trainer's: drawn at random; 0 of an evaluator
+    int64_t session; // the run's tag; a trainer's has a random lower half
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -53,13 +53,13 @@ struct HostMember {
     bool quits;
     // The connection.
     bool is_connected, shook_hands, is_rejected; // ever; the last: the other end turned the key down
-    bool is_welcome, is_refused, is_finished, is_master_gone;
+    bool is_welcome, knows_epoch, is_refused, is_finished, is_master_gone;
     char refusal[512];
     char *settings;
     double heard_s;      // from the master
     double lost_since_s; // no master since; 0: there is one
     int64_t evaluators, tick_ms;
-    bool is_short; // of workers: nobody computes
+    bool is_short; // of workers: nobody computes, and a trainer does not go on alone
     bool wants;    // a WANT was said and not answered; said again to a new master
     // Leases.
     bool has_task;

@@ -119,7 +119,7 @@ void host_payload_close(HostPayload *payload, bool remove) {
 
 void host_payload_sweep(int64_t session) {
     char prefix[NAME_MAX_BYTES], name[NAME_MAX_BYTES];
-    snprintf(prefix, sizeof prefix, "shoal-%016" PRIx64 "-", (uint64_t)session);
+    snprintf(prefix, sizeof prefix, "shoal-%08" PRIx64, (uint64_t)session >> 32);
     DIR *folder = opendir("/dev/shm");
     if (folder == NULL) return;
     for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {

@@ -51,7 +51,8 @@ void host_payload_unclaim(int64_t session, int64_t round);
 // Unmaps, and with `remove` takes the name away.
 void host_payload_close(HostPayload *payload, bool remove);
 
-// Removes the names that a session's processes left.
+// Removes the names that processes of a run left on this host; session: any of the run's, whose upper half is the run's
+// own (host_secret_tag).
 void host_payload_sweep(int64_t session);
 
 #ifdef __cplusplus

@@ -99,3 +99,9 @@ Status host_secret_keys(const HostSecret *secret, HostKeys *keys) {
     key_pair(secret, "shoal worker", keys->worker_public, keys->worker_secret);
     return STATUS_OK;
 }
+
+int64_t host_secret_tag(const HostKeys *keys) {
+    uint32_t tag;
+    memcpy(&tag, keys->worker_public, sizeof tag);
+    return (int64_t)((uint64_t)tag << 32);
+}

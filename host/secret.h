@@ -10,6 +10,7 @@
 #define SHOAL_HOST_SECRET_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "host/status.h"
 
@@ -45,6 +46,9 @@ typedef struct HostKeys {
 } HostKeys;
 
 Status host_secret_keys(const HostSecret *secret, HostKeys *keys) HOST_MUST_CHECK;
+
+// A number that tells runs apart, in its upper 32 bits; no secret.
+int64_t host_secret_tag(const HostKeys *keys);
 
 // Random bytes of the system.
 void host_random_bytes(void *bytes, size_t size_bytes);

@@ -49,7 +49,7 @@ extern "C" {
     W(WELCOME, 2, 1) /* worker, hang limit in ms; the run's settings as JSON */                                \
     W(REFUSE, 0, 1)  /* text: why */                                                                           \
     W(UNKNOWN, 0, 0) /* say HELLO again */                                                                     \
-    W(EPOCH, 4, 0)   /* epoch, evaluators, ms between ticks, whether there are fewer workers than wanted */    \
+    W(EPOCH, 4, 0)   /* epoch, evaluators, ms between ticks, whether to wait for workers */                    \
     W(LEASE, 6, 0)   /* session, round, lease, first, count, label */                                          \
     W(REFUTED, 4, 1) /* session, round, first, count; text: why an evaluator could not compute these items */  \
     W(LOST, 3, 0)    /* session, round, item: crashes every worker that computes it */                         \

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "host/master.h"
+#include "host/payload.h"
 #include "host/supervise.h"
 #include "kernels/launcher_run.h"
 
@@ -340,7 +341,7 @@ static Status prepare_folder(LaunchRun *run) {
 }
 
 // The secret that was given, that of a run that goes on, or a fresh one; into the folder and the environment.
-static Status prepare_secret(const LaunchRun *run) {
+static Status prepare_secret(const LaunchRun *run, HostKeys *keys) {
     char path[HOST_PATH_MAX];
     HostSecret secret;
     TRY(host_run_secret_path(run->dir.path, path));
@@ -352,6 +353,7 @@ static Status prepare_secret(const LaunchRun *run) {
         status = host_file_exists(path) ? host_secret_read(&secret, path) : host_secret_make(&secret);
     }
     if (status == STATUS_OK) status = host_secret_write(&secret, path);
+    if (status == STATUS_OK) status = host_secret_keys(&secret, keys);
     if (status == STATUS_OK && setenv(HOST_SECRET_ENVIRONMENT, secret.text, 1) != 0)
         status = host_fail(STATUS_MEMORY, "no memory for the environment");
     host_secret_wipe(&secret);
@@ -371,7 +373,9 @@ static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
     plan_commands(run, plan, threads, cores);
     if (plan->master.is_short || plan->trainer.is_short || plan->trainer_again.is_short || plan->evaluator.is_short)
         return host_fail(STATUS_MEMORY, "the command line is too long to be passed on");
-    TRY(prepare_secret(run));
+    HostKeys keys;
+    TRY(prepare_secret(run, &keys));
+    host_payload_sweep(host_secret_tag(&keys)); // of this run when it was killed, all of it
     TRY(write_endpoint(run, plan->endpoint));
     if (!run->options.quiet) {
         fprintf(stderr, "%s: %lld workers of %d thread%s; others join with: %s --join %s --secret %s/secret\n",
@@ -391,6 +395,7 @@ static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
         .quiet = run->options.quiet,
     };
     Status status = host_supervise(&supervision, exit_status);
+    host_payload_sweep(host_secret_tag(&keys));
     char path[HOST_PATH_MAX];
     if (host_run_master_path(run->dir.path, path) == STATUS_OK) unlink(path); // there is no master any more
     return status;
