@@ -76,9 +76,10 @@ static Status start(HostMember *m, const HostMemberOptions *options) {
 // A trainer waits for a moment only: it can do without a master.
 static Status await_welcome(HostMember *m) {
     Status status = STATUS_OK;
-    double until_s = host_now_s() + (m->role == HOST_ROLE_TRAINER ? ALONE_AFTER_S : 2 * m->patience_s);
+    double until_s = host_now_s() + ALONE_AFTER_S;
     pthread_mutex_lock(&m->mutex);
-    while (status == STATUS_OK && !m->is_finished && !(m->is_welcome && m->knows_epoch) && host_now_s() < until_s) {
+    while (status == STATUS_OK && !m->is_finished && !(m->is_welcome && m->knows_epoch) &&
+           (m->role == HOST_ROLE_EVALUATOR || host_now_s() < until_s)) {
         wait_briefly(m);
         status = check_master(m);
         if (status == STATUS_OK && host_stop_requested()) status = host_fail(STATUS_STOPPED, "stopped while joining");

@@ -339,7 +339,7 @@ static void tick(HostMember *m) {
     if (host_link_send(&m->link, NULL, &message) != STATUS_OK) m->heard_s = 0;
     bool is_silent = now_s - m->heard_s > GONE_AFTER_S;
     m->lost_since_s = !is_silent ? 0 : m->lost_since_s > 0 ? m->lost_since_s : now_s;
-    m->is_master_gone = is_silent && now_s - m->heard_s > m->patience_s;
+    m->is_master_gone = now_s - m->heard_s > m->patience_s;
     if (m->is_suspected && (!m->is_computing || looks != m->suspected_looks)) m->is_suspected = false;
     bool hangs = m->is_suspected && now_s - m->suspected_s > HANGS_AFTER_S;
     pthread_cond_broadcast(&m->changed);

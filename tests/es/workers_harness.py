@@ -92,6 +92,8 @@ class WorkersRun:
         out, err = self.process.communicate(timeout=PATIENCE_S)
         if self.process.returncode != 0:
             raise AssertionError(f"{self.args}: status {self.process.returncode}: {out}{err}")
+        if "Sanitizer" in err:  # of a process that was then started again
+            raise AssertionError(err)
         return {**json.loads(out), "stderr": err}
 
     def kill(self):
