@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// State of an item. WANTED ones lie in exactly one piece, pending or active.
-enum { ITEM_SETTLED, ITEM_WANTED, ITEM_LOST };
+// State of an item. WANTED ones lie in exactly one piece, pending or active. KEPT is added for a moment, to those that
+// the trainer says it wants.
+enum { ITEM_SETTLED, ITEM_WANTED, ITEM_LOST, KEPT = 4 };
 
 #define LEASE_LEAST_S 0.002 // a lease's work should be worth its message
 #define LATE_S        0.02  // a lease is late after twice its time and this
@@ -194,9 +195,17 @@ static Status trim(HostLeaseTable *t) {
     return STATUS_OK;
 }
 
+// Items from `first` to `end` that are settled and marked as wanted once more become wanted.
+static void want_again(HostLeaseTable *t, int32_t first, int32_t end) {
+    for (int32_t item = first; item < end; item++) {
+        if (t->state[item] != (ITEM_SETTLED | KEPT)) continue;
+        t->state[item] = ITEM_WANTED;
+        t->open++;
+    }
+}
+
 Status host_lease_want(HostLeaseTable *t, const HostRange *wanted, int32_t wanted_count) {
     TRY(check_ranges(t->count, wanted, wanted_count));
-    enum { KEPT = 4 };
     for (int32_t i = 0; i < wanted_count; i++) {
         for (int32_t item = wanted[i].first; item < wanted[i].first + wanted[i].count; item++)
             t->state[item] |= KEPT;
@@ -209,12 +218,17 @@ Status host_lease_want(HostLeaseTable *t, const HostRange *wanted, int32_t wante
         if (state == ITEM_SETTLED && is_wanted) t->state[item] |= KEPT; // wanted once more
     }
     TRY(trim(t));
+    // Within a lease that goes on, they come with its results.
+    for (int32_t i = 0; i < t->active_count; i++) {
+        const HostRange *range = &t->active[i].piece.range;
+        want_again(t, range->first, range->first + range->count);
+    }
     for (int32_t first = 0; first < t->count; first++) {
-        if (t->state[first] != (ITEM_SETTLED | KEPT)) continue;
         int32_t end = first;
-        for (; end < t->count && t->state[end] == (ITEM_SETTLED | KEPT); end++)
-            t->state[end] = ITEM_WANTED;
-        t->open += end - first;
+        while (end < t->count && t->state[end] == (ITEM_SETTLED | KEPT))
+            end++;
+        if (end == first) continue;
+        want_again(t, first, end);
         TRY(add_pending(t, (HostLeasePiece){.range = {first, end - first}}));
         first = end - 1;
     }

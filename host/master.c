@@ -304,7 +304,6 @@ static void on_worker_message(Master *m, MasterWorker *worker, const HostMessage
     case HOST_MESSAGE_WANT:
         worker->is_idle = true;
         worker->lease = 0;
-        master_grant(m);
         return;
     case HOST_MESSAGE_TICK:
         on_tick(m, worker, message);
@@ -335,12 +334,10 @@ static void on_worker_message(Master *m, MasterWorker *worker, const HostMessage
         return;
     case HOST_MESSAGE_RETURN:
         master_take_lease(m, worker, HOST_LEASE_RETURNED);
-        master_grant(m);
         return;
     case HOST_MESSAGE_LEAVE:
         m->counts.leaves++;
         remove_worker(m, worker, HOST_LEASE_RETURNED);
-        master_grant(m);
         return;
     default:
         return; // not for a master
@@ -358,9 +355,12 @@ static void on_message(Master *m, const HostIdentity *identity, int fd, zmq_msg_
         on_status(m, identity);
         return;
     }
-    if (message.type == HOST_MESSAGE_HELLO && find(m, identity) == NULL) on_hello(m, identity, &message);
-    if (fd >= 0) note_connection(m, identity, fd);
     MasterWorker *worker = find(m, identity);
+    if (worker == NULL && message.type == HOST_MESSAGE_HELLO) on_hello(m, identity, &message);
+    if (worker == NULL || worker->fd != fd) {
+        if (fd >= 0) note_connection(m, identity, fd);
+        worker = find(m, identity); // entries move
+    }
     if (worker == NULL) {
         MasterWorker stranger = {.identity = *identity};
         if (message.type != HOST_MESSAGE_HELLO && message.type != HOST_MESSAGE_LEAVE && !m->is_finished)
@@ -420,7 +420,6 @@ static void look_around(Master *m) {
         tell_supervisor(m, HOST_MASTER_BEAT_LINE);
         m->beat_s = now_s;
     }
-    master_grant(m); // what is late by now, and after deaths
 }
 
 static bool is_over(const Master *m) {
@@ -437,6 +436,7 @@ static void serve(Master *m) {
         if (items[0].revents != 0) host_link_admit(&m->link);
         read_events(m);
         if (read_messages(m) || m->gone_count == MASTER_GONE_MAX) remove_gone(m);
+        master_grant(m); // once for all that has come; also what is late by now
         if (host_now_s() - looked_s < POLL_MS * 1e-3) continue;
         looked_s = host_now_s();
         look_around(m);

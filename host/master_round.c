@@ -158,7 +158,6 @@ void master_on_round(Master *m, MasterWorker *worker, const HostMessage *message
     abandon_void(m, true);
     worker->is_idle = true;
     tell_lost(m);
-    master_grant(m);
 }
 
 // ---- results -------------------------------------------------------------------------------------------------------
@@ -195,13 +194,11 @@ void master_on_result(Master *m, MasterWorker *worker, const HostMessage *messag
     MasterWorker *trainer = master_trainer(m);
     bool is_useful = finish(m, worker, message);
     if (is_useful && trainer != NULL) master_forward(m, trainer, frame);
-    master_grant(m);
 }
 
 void master_on_done(Master *m, MasterWorker *worker, const HostMessage *message) {
     if (worker->role != HOST_ROLE_TRAINER) return;
     finish(m, worker, message);
-    master_grant(m);
 }
 
 void master_on_reject(Master *m, MasterWorker *worker, const HostMessage *message) {
@@ -220,7 +217,6 @@ void master_on_reject(Master *m, MasterWorker *worker, const HostMessage *messag
     worker->lease = 0;
     worker->shares_lease = false;
     worker->is_idle = true;
-    master_grant(m);
 }
 
 // ---- payloads ------------------------------------------------------------------------------------------------------

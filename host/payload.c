@@ -96,7 +96,7 @@ Status host_payload_fill(HostPayload *payload, int64_t session, int64_t round, b
     unsigned char *copy = malloc(size_bytes > 0 ? size_bytes : 1);
     if (copy == NULL) return host_fail(STATUS_MEMORY, "no memory for %zu bytes of parameters", size_bytes);
     if (size_bytes > 0) memcpy(copy, bytes, size_bytes);
-    *payload = (HostPayload){session, round, copy, size_bytes, NULL, 0};
+    *payload = (HostPayload){session, round, copy, size_bytes, copy, 0};
     return STATUS_OK;
 }
 
@@ -108,11 +108,11 @@ void host_payload_unclaim(int64_t session, int64_t round) {
 
 void host_payload_close(HostPayload *payload, bool remove) {
     if (payload->round == 0) return;
-    if (payload->map != NULL) {
-        munmap(payload->map, payload->map_bytes);
+    if (payload->map_bytes > 0) {
+        munmap(payload->memory, payload->map_bytes);
         if (remove) host_payload_unclaim(payload->session, payload->round);
     } else {
-        free((void *)(uintptr_t)payload->bytes);
+        free(payload->memory);
     }
     *payload = (HostPayload){0};
 }

@@ -24,8 +24,8 @@ typedef struct HostPayload {
     const unsigned char *bytes;
     size_t size_bytes;
     // How it is held.
-    void *map; // NULL: bytes are on the heap
-    size_t map_bytes;
+    void *memory;
+    size_t map_bytes; // 0: memory is on the heap
 } HostPayload;
 
 typedef enum HostPayloadState {

@@ -38,7 +38,7 @@ static Status split_address(const char *address, char host[256], char port[16]) 
     size_t length = colon != NULL ? (size_t)(colon - at) : 0;
     if (length == 0 || length >= 256 || strlen(colon + 1) == 0 || strlen(colon + 1) >= 16)
         return host_fail(STATUS_USAGE, "'%s' is no address; one looks like tcp://0.0.0.0:5555", address);
-    bool in_brackets = at[0] == '[' && colon[-1] == ']';
+    bool in_brackets = at[0] == '[' && at[length - 1] == ']';
     snprintf(host, 256, "%.*s", (int)(in_brackets ? length - 2 : length), in_brackets ? at + 1 : at);
     snprintf(port, 16, "%s", strcmp(colon + 1, "*") == 0 ? "0" : colon + 1);
     return STATUS_OK;

@@ -243,10 +243,8 @@ typedef struct Arguments {
     char *at[ARGUMENTS_MAX + 1];
 } Arguments;
 
-static void add(Arguments *arguments, const char *name, const char *value) {
-    char spelled[HOST_CONFIG_NAME_MAX], line[HOST_CONFIG_NAME_MAX + HOST_PATH_MAX];
-    snprintf(line, sizeof line, "--%s=%s", host_config_spell(name, true, spelled), value);
-    char *copy = strdup(line);
+static void add_word(Arguments *arguments, const char *word) {
+    char *copy = strdup(word);
     if (copy == NULL || arguments->count == ARGUMENTS_MAX) {
         arguments->is_short = true;
         free(copy);
@@ -255,8 +253,14 @@ static void add(Arguments *arguments, const char *name, const char *value) {
     arguments->at[arguments->count++] = copy;
 }
 
+static void add(Arguments *arguments, const char *name, const char *value) {
+    char spelled[HOST_CONFIG_NAME_MAX], line[HOST_CONFIG_NAME_MAX + HOST_PATH_MAX];
+    snprintf(line, sizeof line, "--%s=%s", host_config_spell(name, true, spelled), value);
+    add_word(arguments, line);
+}
+
 static void free_arguments(Arguments *arguments) {
-    for (int i = 1; i < arguments->count; i++) // the first is the program's name
+    for (int i = 0; i < arguments->count; i++)
         free(arguments->at[i]);
 }
 
@@ -310,7 +314,7 @@ static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cor
     host_config_text(&run->config, "bind", bind, sizeof bind);
     for (int i = 0; i < 4; i++) {
         memset(all[i], 0, sizeof *all[i]);
-        all[i]->at[all[i]->count++] = (char *)(uintptr_t)run->trainer->tool;
+        add_word(all[i], run->trainer->tool);
         add(all[i], "join", plan->endpoint);
         if (i == 0) continue;
         add(all[i], "threads", number_text);

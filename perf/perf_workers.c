@@ -116,6 +116,11 @@ static Status train(HostMember *member, int count, char **peer) {
     return STATUS_OK;
 }
 
+static int file_number(const char *variable) {
+    const char *value = getenv(variable);
+    return value != NULL ? (int)strtol(value, NULL, 10) : -1;
+}
+
 static Status work(const char *role, const char *endpoint, int count, char **peer) {
     HostSecret secret;
     HostKeys keys;
@@ -124,8 +129,8 @@ static Status work(const char *role, const char *endpoint, int count, char **pee
     if (strcmp(role, "master") == 0) {
         HostMasterOptions options = {
             .endpoint = endpoint, .keys = &keys, .build = "perf", .min_workers = WORKERS, .hang_limit_s = 60};
-        options.listen_fd = atoi(getenv(HOST_LISTEN_FD_ENVIRONMENT));
-        options.supervisor_fd = atoi(getenv(HOST_SUPERVISOR_FD_ENVIRONMENT));
+        options.listen_fd = file_number(HOST_LISTEN_FD_ENVIRONMENT);
+        options.supervisor_fd = file_number(HOST_SUPERVISOR_FD_ENVIRONMENT);
         return host_master_run(&options);
     }
     bool is_trainer = strcmp(role, "trainer") == 0;

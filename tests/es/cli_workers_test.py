@@ -15,7 +15,7 @@ from pathlib import Path
 import esrun_harness as harness
 from cli_bad_input import InfiniteTests
 from esrun_harness import ESRUN, SANITIZED
-from workers_harness import ESRUN_FAULTS, PATIENCE_S, WorkersTest, children, shared_memory, state
+from workers_harness import ESRUN_FAULTS, PATIENCE_S, WorkersTest, children, payloads, shared_memory, state
 
 
 class Hash(WorkersTest):
@@ -47,10 +47,15 @@ class Hash(WorkersTest):
                 self.assertGreater(done["workers"]["other_items"], 0)
 
     def test_nothing_is_left(self):
-        before = shared_memory()
-        run = self.begin(*self.args(), "--min-workers=3", workers=3, tool=ESRUN)
-        run.end()
-        self.assertEqual(set(), shared_memory() - before)
+        run = self.begin(*self.args(), workers=3, environment=self.SLOW)
+        run.wait_for_workers(3)
+        run.wait_for_rows(2)
+        names = run.wait_until(lambda: payloads(run.pids("trainer")[0]), "shared parameters")
+        done = run.end()
+        self.assertGreater(done["workers"]["other_items"], 0)
+        runs = {name[: len("shoal-01234567")] for name in names}  # the part of the name that is the run's own
+        self.assertEqual(1, len(runs))
+        self.assertEqual([], [name for name in shared_memory() for tag in runs if name.startswith(tag)])
         self.assertFalse((run.out / "master").exists())
 
 
@@ -172,7 +177,7 @@ class Inside(WorkersTest):
             with self.subTest(workers=workers):
                 run = self.begin(*self.args(), f"--min-workers={workers}", workers=workers,
                                  environment={**self.fault(kind), "SHOAL_TEST_SLOW_MS": "1"})  # fmt: skip
-                done = run.end()
+                done = run.end(crashes=True)
                 self.assertTrue(self.marker.exists())
                 self.assertEqual(expected, done["params_hash"])
                 self.assertEqual(1, done["workers"]["lost_items"])
@@ -313,7 +318,7 @@ class Refusals(WorkersTest):
         self.refused(2, ["SHOAL_SECRET", "--secret"], "--join=tcp://127.0.0.1:1")
         self.refused(2, ["neither an endpoint", "'elsewhere'"], "--status=elsewhere")
         self.refused(2, ["--min-workers 3", "--bind-address"], "cartpole", "--min-workers=3", "--workers=2")
-        self.refused(2, ["--workers", "1 to 1024"], "cartpole", "--workers=0")
+        self.refused(2, ["--workers", "1 to 4096"], "cartpole", "--workers=0")
         self.refused(2, ["'localhost:5'", "tcp://"], "cartpole", "--bind-address=localhost:5")
         self.refused(2, ["SHOAL_SECRET", "16 to 511"], "--status=tcp://127.0.0.1:1", env={**os.environ, "SHOAL_SECRET": "short"})
         self.refused(2, ["is no endpoint"], "--status=smtp://x", env={**os.environ, "SHOAL_SECRET": "x" * 20})

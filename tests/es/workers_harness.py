@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -41,6 +42,11 @@ def state(pid):
 def shared_memory():
     """Names of payloads that some run has left or is using."""
     return {p.name for p in Path("/dev/shm").glob("shoal-????????????????-*")}
+
+
+def payloads(pid):
+    """Names of the payloads that a process has mapped."""
+    return set(re.findall(r"/dev/shm/(shoal-[0-9a-f]{16}-\d+)", Path(f"/proc/{pid}/maps").read_text()))
 
 
 class WorkersRun:
@@ -87,12 +93,12 @@ class WorkersRun:
     def pids(self, role):
         return [pid for pid, name in children(self.process.pid).items() if name == role]
 
-    def end(self):
-        """Waits for the end; its result, with "stderr" added."""
+    def end(self, crashes=False):
+        """Waits for the end; its result, with "stderr" added. crashes: some process makes a mistake that is meant."""
         out, err = self.process.communicate(timeout=PATIENCE_S)
         if self.process.returncode != 0:
             raise AssertionError(f"{self.args}: status {self.process.returncode}: {out}{err}")
-        if "Sanitizer" in err:  # of a process that was then started again
+        if "Sanitizer" in err and not crashes:  # of a process that was then started again
             raise AssertionError(err)
         return {**json.loads(out), "stderr": err}
 
