@@ -54,7 +54,7 @@ int master_evaluators(const Master *m) {
     int count = 0;
     for (int i = 0; i < m->worker_count; i++) {
         const MasterWorker *w = &m->workers[i];
-        count += w->role == HOST_ROLE_EVALUATOR && w->is_welcome && !w->is_hung;
+        count += w->role == HOST_ROLE_EVALUATOR && w->is_welcome && w->is_ready && !w->is_hung;
     }
     return count;
 }
@@ -92,6 +92,13 @@ static void begin_epoch(Master *m) {
     m->epoch++;
     m->epoch_changed = true;
     if (master_evaluators(m) > 0) m->evaluator_s = host_now_s();
+}
+
+void master_set_ready(Master *m, MasterWorker *worker) {
+    worker->is_idle = true;
+    if (worker->is_ready) return;
+    worker->is_ready = true;
+    begin_epoch(m);
 }
 
 static void remove_worker(Master *m, MasterWorker *worker, HostLeaseEnd end) {
@@ -302,7 +309,7 @@ static void on_status(Master *m, const HostIdentity *identity) {
 static void on_worker_message(Master *m, MasterWorker *worker, const HostMessage *message, zmq_msg_t *frame) {
     switch (message->type) {
     case HOST_MESSAGE_WANT:
-        worker->is_idle = true;
+        master_set_ready(m, worker);
         worker->lease = 0;
         return;
     case HOST_MESSAGE_TICK:

@@ -24,6 +24,7 @@ typedef struct MasterWorker {
     int fd;             // of its connection; -1: unknown
     int ignored_events; // disconnections to come that are of an earlier connection with the same number
     bool is_welcome;    // told the run's settings
+    bool is_ready;      // has asked for a lease since: it counts
     bool is_idle;       // wants a lease
     bool is_hung;       // gets none
     bool is_reported;   // to the supervisor
@@ -73,8 +74,9 @@ typedef struct Master {
 
 void master_send(Master *m, MasterWorker *worker, const HostMessage *message);
 void master_forward(Master *m, MasterWorker *worker, zmq_msg_t *frame);
+void master_set_ready(Master *m, MasterWorker *worker);
 MasterWorker *master_trainer(Master *m); // NULL: none
-int master_evaluators(const Master *m);  // that do not hang
+int master_evaluators(const Master *m);  // that are ready and do not hang
 
 // Whether the trainer had better leave what is suspect to evaluators: some were there a short time ago.
 bool master_is_patient(const Master *m);

@@ -156,7 +156,7 @@ void master_on_round(Master *m, MasterWorker *worker, const HostMessage *message
     free(wanted);
     if (status != STATUS_OK) return;
     abandon_void(m, true);
-    worker->is_idle = true;
+    master_set_ready(m, worker);
     tell_lost(m);
 }
 
@@ -171,7 +171,7 @@ static void measure(MasterWorker *w, int64_t lease, int32_t count) {
 // Takes note of results of the present round; false: they are of no use.
 static bool finish(Master *m, MasterWorker *w, const HostMessage *message) {
     int64_t lease = message->value[2], first = message->value[3], count = message->value[4];
-    w->is_idle = true;
+    master_set_ready(m, w);
     if (first < 0 || first > INT32_MAX || count < 1 || count > INT32_MAX) return false;
     if (w->lease == lease) {
         measure(w, lease, (int32_t)count);
@@ -216,7 +216,7 @@ void master_on_reject(Master *m, MasterWorker *worker, const HostMessage *messag
     }
     worker->lease = 0;
     worker->shares_lease = false;
-    worker->is_idle = true;
+    master_set_ready(m, worker);
 }
 
 // ---- payloads ------------------------------------------------------------------------------------------------------

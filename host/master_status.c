@@ -10,7 +10,7 @@
 
 static const char *state_of(const MasterWorker *w) {
     if (w->is_hung) return "hangs";
-    if (!w->is_welcome) return "joins";
+    if (!w->is_welcome || (!w->is_ready && w->role == HOST_ROLE_EVALUATOR)) return "joins";
     return w->lease != 0 ? "works" : "waits";
 }
 

@@ -38,8 +38,11 @@ static Status split_address(const char *address, char host[256], char port[16]) 
     size_t length = colon != NULL ? (size_t)(colon - at) : 0;
     if (length == 0 || length >= 256 || strlen(colon + 1) == 0 || strlen(colon + 1) >= 16)
         return host_fail(STATUS_USAGE, "'%s' is no address; one looks like tcp://0.0.0.0:5555", address);
-    bool in_brackets = at[0] == '[' && at[length - 1] == ']';
-    snprintf(host, 256, "%.*s", (int)(in_brackets ? length - 2 : length), in_brackets ? at + 1 : at);
+    snprintf(host, 256, "%.*s", (int)length, at);
+    if (host[0] == '[' && host[length - 1] == ']') {
+        memmove(host, host + 1, length - 2);
+        host[length - 2] = '\0';
+    }
     snprintf(port, 16, "%s", strcmp(colon + 1, "*") == 0 ? "0" : colon + 1);
     return STATUS_OK;
 }
@@ -58,7 +61,7 @@ static Status bind_to(const struct addrinfo *to, const char *address, int *fd) {
 
 // Where this host reaches a socket that listens: a socket that listens everywhere is reached by loopback.
 static Status reach(int fd, const char *address, char *endpoint, int endpoint_bytes) {
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = {0};
     socklen_t length = sizeof bound;
     char host[256], port[16];
     if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0 ||

@@ -116,6 +116,13 @@ class TrainerTest(unittest.TestCase):
         """A whole run: its result, with its folder under "run"."""
         return self.good(*self.fixed(env, **changes), "--out", self.path())
 
+    def need_gpu(self):
+        """Skips the test where there is no GPU, neither a real one nor a virtual one."""
+        done = self.call(*self.fixed("cartpole", device="cuda"), "--dry-run")
+        if done.code != 0 and os.environ.get("SHOAL_TEST_CUDA") != "required":
+            self.skipTest(done.err)
+        self.assertEqual(0, done.code, done)
+
     def refused(self, code, words, *args, **popen):
         """The program must end with this status and one line on stderr that holds these words, and leave the disk alone."""
         before = tree(self.folder)

@@ -280,6 +280,28 @@ class Join(WorkersTest):
         self.same_end(expected, again)
 
 
+class Cuda(WorkersTest):
+    """A trainer on the CPU, an evaluator on a GPU."""
+
+    def setUp(self):
+        super().setUp()
+        self.need_gpu()
+
+    def test_mixed(self):
+        changes = {"generations": 5, "pop": 16, "episodes": 1, "time_limit": 40}
+        expected = self.reference(**changes)
+        run = self.begin(*self.args(**changes), "--bind-address=tcp://127.0.0.1:*", "--min-workers=2", "--hang-limit=60",
+                         workers=1, tool=ESRUN)  # fmt: skip
+        run.wait_for_workers(1)
+        call = [ESRUN, "--join", run.out, "--device=cuda"]
+        with subprocess.Popen(call, stderr=subprocess.PIPE, text=True) as joined:
+            done = self.same_end(expected, run)
+            self.assertGreater(done["workers"]["other_items"], 0)
+            _, err = joined.communicate(timeout=PATIENCE_S)
+            self.assertEqual(0, joined.returncode, err)
+            self.assertRegex(err, r"evaluates cartpole on cuda.*\n.*the run is over after [1-9]\d* members")
+
+
 class Status(WorkersTest):
     def test_what_it_says(self):
         run = self.begin(*self.args(generations=100), workers=3, environment=self.SLOW)
