@@ -131,18 +131,18 @@ Status es_remote_evaluate(Es *es, const KernEsJob *job, const KernNormalizer *no
     if (host_member_is_alone(remote->member, job->generation))
         return ops->es_evaluate(es->kern, job, normalizer, es->episodes, es->sums);
     TRY(begin_round(es, job, normalizer));
-    bool fails = false; // some members cannot be computed: a NaN
-    while (!fails) {
+    for (;;) {
         HostTask task;
         TRY(host_member_next(remote->member, &task));
         if (task.count == 0) break;
         Status status = compute(es, remote->member, &task, *job, normalizer, remote->episodes, remote->sums);
         if (status == STATUS_STOPPED) status = host_member_broken_off(remote->member, &task);
-        fails = status == STATUS_NUMERIC;
-        if (!fails) TRY(status);
+        if (status == STATUS_NUMERIC) status = host_member_reject(remote->member, &task);
+        TRY(status);
     }
-    // Then all are computed here, and what is wrong is said as if there were no others.
-    if (fails || host_member_refuted(remote->member)[0] != '\0')
+    // Where some members could not be computed, a NaN, all are computed here, and what is wrong is said as if there
+    // were no others.
+    if (host_member_is_refuted(remote->member))
         return ops->es_evaluate(es->kern, job, normalizer, es->episodes, es->sums);
     *lost = host_member_lost(remote->member, lost_count);
     if (*lost_count == job->count)
@@ -176,7 +176,7 @@ Status es_remote_serve(Es *es, HostMember *member) {
         if (task.count == 0) return STATUS_OK;
         Status status = serve_task(es, member, &task, of, &job, &normalizer);
         if (status == STATUS_STOPPED) status = host_member_broken_off(member, &task);
-        if (status == STATUS_NUMERIC) status = host_member_reject(member, &task, status);
+        if (status == STATUS_NUMERIC) status = host_member_reject(member, &task);
         TRY(status);
     }
 }

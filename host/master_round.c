@@ -208,10 +208,7 @@ void master_on_reject(Master *m, MasterWorker *worker, const HostMessage *messag
         int32_t fresh;
         MasterWorker *trainer = master_trainer(m);
         if (host_lease_finish(&m->leases, range, &fresh) != STATUS_OK) return;
-        HostMessage refuted = {.type = HOST_MESSAGE_REFUTED,
-                               .value = {m->session, m->round, range.first, range.count},
-                               .bytes = message->bytes,
-                               .size_bytes = message->size_bytes};
+        HostMessage refuted = {.type = HOST_MESSAGE_REFUTED, .value = {m->session, m->round, range.first, range.count}};
         if (trainer != NULL) master_send(m, trainer, &refuted);
     }
     worker->lease = 0;

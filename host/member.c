@@ -197,7 +197,6 @@ static Status begin(HostMember *m, const HostRound *round) {
     r->left = round->count;
     r->lost_count = 0;
     r->is_refuted = false;
-    r->refusal[0] = '\0';
     m->has_task = false;
     m->label = round->label;
     m->figures.rounds++;
@@ -217,7 +216,7 @@ const int32_t *host_member_lost(const HostMember *m, int32_t *count) {
     return m->round.lost;
 }
 
-const char *host_member_refuted(const HostMember *m) { return m->round.is_refuted ? m->round.refusal : ""; }
+bool host_member_is_refuted(const HostMember *m) { return m->round.is_refuted; }
 
 // ---- payloads ------------------------------------------------------------------------------------------------------
 
@@ -414,17 +413,17 @@ Status host_member_broken_off(HostMember *m, const HostTask *task) {
     return status;
 }
 
-Status host_member_reject(HostMember *m, const HostTask *task, Status why) {
-    char text[512];
-    snprintf(text, sizeof text, "%.500s", host_message());
-    HostMessage message = {.type = HOST_MESSAGE_REJECT,
-                           .value = {task->session, task->round, task->lease, (int64_t)why},
-                           .bytes = (const unsigned char *)text,
-                           .size_bytes = strlen(text)};
+Status host_member_reject(HostMember *m, const HostTask *task) {
+    HostMessage message = {.type = HOST_MESSAGE_REJECT, .value = {task->session, task->round, task->lease}};
     pthread_mutex_lock(&m->mutex);
     end_computing(m);
-    m->wants = true;
-    Status status = member_send(m, &message, NULL, NULL);
+    Status status = STATUS_OK;
+    if (m->role == HOST_ROLE_TRAINER) {
+        m->round.is_refuted = true;
+    } else {
+        m->wants = true;
+        status = member_send(m, &message, NULL, NULL);
+    }
     pthread_mutex_unlock(&m->mutex);
     return status;
 }

@@ -71,8 +71,8 @@ Status host_member_begin(HostMember *member, const HostRound *round) HOST_MUST_C
 // until the next round.
 const int32_t *host_member_lost(const HostMember *member, int32_t *count);
 
-// Why an evaluator could not compute some items; "" if all could. The round ended there.
-const char *host_member_refuted(const HostMember *member);
+// Whether the round ended because some items could not be computed, wherever that was.
+bool host_member_is_refuted(const HostMember *member);
 
 // ---- leases --------------------------------------------------------------------------------------------------------
 
@@ -95,8 +95,8 @@ Status host_member_finish(HostMember *member, const HostTask *task, const void *
 // back and the status is STATUS_STOPPED.
 Status host_member_broken_off(HostMember *member, const HostTask *task) HOST_MUST_CHECK;
 
-// An evaluator cannot compute the task: `status` and the thread's message say why.
-Status host_member_reject(HostMember *member, const HostTask *task, Status status) HOST_MUST_CHECK;
+// The task cannot be computed. The round ends there.
+Status host_member_reject(HostMember *member, const HostTask *task) HOST_MUST_CHECK;
 
 // ---- figures -------------------------------------------------------------------------------------------------------
 

@@ -184,9 +184,6 @@ static void on_lost(HostMember *m, const HostMessage *message) {
 static void on_refuted(HostMember *m, const HostMessage *message) {
     if (m->role != HOST_ROLE_TRAINER || !is_of_round(m, message)) return;
     m->round.is_refuted = true;
-    snprintf(m->round.refusal, sizeof m->round.refusal, "%.*s",
-             (int)(message->size_bytes < 500 ? message->size_bytes : 500),
-             message->bytes != NULL ? (const char *)message->bytes : "");
     end_own_work(m);
 }
 

@@ -32,7 +32,6 @@ typedef struct MemberRound {
     int32_t *lost;
     int32_t lost_count, lost_room;
     bool is_refuted;
-    char refusal[512];
     double news_s; // when something last came of it
 } MemberRound;
 

@@ -34,7 +34,7 @@ extern "C" {
     W(WANT, 0, 0)   /* a lease */                                                                              \
     W(TICK, 3, 0)   /* the compute thread's progress counter, the lease it is at (0: none), label */           \
     W(DONE, 5, 0)   /* session, round, lease, first, count: computed by the trainer itself */                  \
-    W(REJECT, 4, 1) /* session, round, lease, status; text: an evaluator could not compute it */               \
+    W(REJECT, 3, 0) /* session, round, lease: an evaluator could not compute it */                             \
     W(RETURN, 1, 0) /* lease: handed back */                                                                   \
     W(CRASH, 2, 0)  /* lease, signal: the compute thread is about to end the process */                        \
     W(ROUND, 5, 1)  /* session, round, label, count, grain; ranges that are wanted, as pairs (first, count) */ \
@@ -51,7 +51,7 @@ extern "C" {
     W(UNKNOWN, 0, 0) /* say HELLO again */                                                                     \
     W(EPOCH, 4, 0)   /* epoch, evaluators, ms between ticks, whether to wait for workers */                    \
     W(LEASE, 6, 0)   /* session, round, lease, first, count, label */                                          \
-    W(REFUTED, 4, 1) /* session, round, first, count; text: why an evaluator could not compute these items */  \
+    W(REFUTED, 4, 0) /* session, round, first, count: an evaluator could not compute these items */            \
     W(LOST, 3, 0)    /* session, round, item: crashes every worker that computes it */                         \
     W(ABANDON, 1, 0) /* lease: others have done it */                                                          \
     W(RESTART, 0, 0) /* the compute thread hangs: end the process */                                           \

@@ -146,7 +146,9 @@ class Inside(WorkersTest):
 
     def fault(self, kind, generation=3, member=17):
         self.marker = self.path("marker")
-        return {**self.SLOW, "SHOAL_TEST_FAULT": f"{kind}:{generation}:{member}:{self.marker}"}
+        # A sanitizer would take the signal for a finding, and end the process with a status.
+        plain = {name: os.environ.get(name, "") + ":handle_segv=0" for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")}
+        return {**self.SLOW, **plain, "SHOAL_TEST_FAULT": f"{kind}:{generation}:{member}:{self.marker}"}
 
     def test_a_thread_that_spins(self):
         expected = self.reference()
@@ -177,14 +179,16 @@ class Inside(WorkersTest):
             with self.subTest(workers=workers):
                 run = self.begin(*self.args(), f"--min-workers={workers}", workers=workers,
                                  environment={**self.fault(kind), "SHOAL_TEST_SLOW_MS": "1"})  # fmt: skip
-                done = run.end(crashes=True)
+                done = run.end()
                 self.assertTrue(self.marker.exists())
                 self.assertEqual(expected, done["params_hash"])
                 self.assertEqual(1, done["workers"]["lost_items"])
                 self.assertIn("generation 3: member 17 ends every worker that evaluates it", done["stderr"])
-                newest = sorted((run.out / "checkpoint").iterdir())[-1].read_bytes()
-                self.assertIn(b'"lost"', newest)
-                self.assertIn((3).to_bytes(8, "little") + (17).to_bytes(8, "little"), newest)
+                self.good("--resume", run.out, "--generations=13", "--device=cpu", "--bind=none")  # it is read back
+                newest = sorted((run.out / "checkpoint").iterdir())[-1]
+                self.assertEqual("gen-00000013.safetensors", newest.name)
+                self.assertIn(b'"lost"', newest.read_bytes())
+                self.assertIn((3).to_bytes(8, "little") + (17).to_bytes(8, "little"), newest.read_bytes())
 
     def test_a_member_that_crashes(self):
         self.lost("crash")
@@ -326,8 +330,10 @@ class Status(WorkersTest):
         """8 bytes an episode and 8 for each of its observations' sums come up, and nothing else."""
         run = self.begin(*self.args(), "--min-workers=3", workers=3, tool=ESRUN)
         figures = run.end()["workers"]
-        self.assertEqual(0, figures["repeated_items"])
-        self.assertEqual(figures["other_items"] * 2 * (8 + 8 * 4), figures["result_bytes"])
+        item_bytes = 2 * (8 + 8 * 4)
+        self.assertLessEqual(figures["other_items"] * item_bytes, figures["result_bytes"])
+        # On a busy machine a lease may be late, and be computed by two.
+        self.assertLessEqual(figures["result_bytes"], (figures["other_items"] + figures["repeated_items"]) * item_bytes)
         self.assertEqual(0, figures["payload_bytes"])
 
 

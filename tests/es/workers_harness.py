@@ -93,12 +93,12 @@ class WorkersRun:
     def pids(self, role):
         return [pid for pid, name in children(self.process.pid).items() if name == role]
 
-    def end(self, crashes=False):
-        """Waits for the end; its result, with "stderr" added. crashes: some process makes a mistake that is meant."""
+    def end(self):
+        """Waits for the end; its result, with "stderr" added."""
         out, err = self.process.communicate(timeout=PATIENCE_S)
         if self.process.returncode != 0:
             raise AssertionError(f"{self.args}: status {self.process.returncode}: {out}{err}")
-        if "Sanitizer" in err and not crashes:  # of a process that was then started again
+        if "Sanitizer" in err:  # of a process that was then started again
             raise AssertionError(err)
         return {**json.loads(out), "stderr": err}
 

@@ -117,7 +117,7 @@ def trial(folder, number, kind, draw, references):
         if landed is None:
             run = WorkersRun(out, ["--resume", str(out), f"--workers={workers}", "--threads=1", "--bind=none", "--device=cpu"])
             landed = lambda done: True  # noqa: E731
-        done = run.end(crashes=kind == "crash")
+        done = run.end()
     finally:
         if run.process.poll() is None:
             run.kill()
