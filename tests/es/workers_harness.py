@@ -46,14 +46,18 @@ def shared_memory():
 
 def payloads(pid):
     """Names of the payloads that a process has mapped."""
-    return set(re.findall(r"/dev/shm/(shoal-[0-9a-f]{16}-\d+)", Path(f"/proc/{pid}/maps").read_text()))
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return set()  # it has just ended
+    return set(re.findall(r"/dev/shm/(shoal-[0-9a-f]{16}-\d+)", maps))
 
 
 class WorkersRun:
     """A run of several workers, on its way."""
 
     def __init__(self, out, args, environment=None, tool=ESRUN):
-        self.out, self.args = Path(out), [str(a) for a in args]
+        self.out, self.args, self.names = Path(out), [str(a) for a in args], set()
         call = [tool, *self.args, "--json", "--quiet"] + ([] if "--resume" in self.args else ["--out", str(out)])
         self.process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.out.parent,
                                         env={**os.environ, **(environment or {})})  # fmt: skip
@@ -103,13 +107,22 @@ class WorkersRun:
         return {**json.loads(out), "stderr": err}
 
     def kill(self):
-        """Ends it, with its children, whatever state they are in."""
+        """Ends it, with its children, whatever state they are in. What it shared in memory stays, until the run goes on or
+        sweep() removes it."""
+        for pid in self.pids("trainer"):
+            self.names |= payloads(pid)
         for pid in [*children(self.process.pid), self.process.pid]:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
         self.process.communicate()
+
+
+    def sweep(self):
+        for name in shared_memory():
+            if any(name.startswith(mine[: len("shoal-01234567")]) for mine in self.names):
+                Path("/dev/shm", name).unlink(missing_ok=True)
 
 
 class WorkersTest(EsrunTest):
@@ -125,6 +138,7 @@ class WorkersTest(EsrunTest):
         for run in self.runs:
             if run.process.poll() is None:
                 run.kill()
+            run.sweep()
             run.process.stdout.close()
             run.process.stderr.close()
         super().tearDown()
