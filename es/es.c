@@ -1,8 +1,10 @@
 #include "es/es.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "es/es_remote.h"
 #include "host/clock.h"
 #include "host/trace.h"
 #include "sim/sim_rng.h"
@@ -61,6 +63,8 @@ Status es_open(KernBackend *backend, const EsConfig *config, Es *es) {
 
 void es_close(Es *es) {
     if (es->kern != NULL) es->backend->ops->es_close(es->kern);
+    es_remote_close(es->remote);
+    free(es->lost);
     host_block_free(&es->block);
     memset(es, 0, sizeof *es);
 }
@@ -120,11 +124,27 @@ static Status fold_observations(Es *es) {
     return STATUS_OK;
 }
 
-static void fold_fitness(Es *es, EsReport *report) {
+Status es_reserve_lost(Es *es, int64_t count) {
+    if (count <= es->lost_room) return STATUS_OK;
+    EsLost *lost = realloc(es->lost, (size_t)(2 * count) * sizeof *lost);
+    if (lost == NULL) return host_fail(STATUS_MEMORY, "no memory for %lld lost members", (long long)count);
+    es->lost = lost;
+    es->lost_room = 2 * count;
+    return STATUS_OK;
+}
+
+// lost: [lost_count] members, ascending.
+static void fold_fitness(Es *es, const int32_t *lost, int32_t lost_count, EsReport *report) {
     HOST_TRACE_SCOPE(LEARNING, "es fitness");
     double sum = 0.0, low = (double)INFINITY, high = -low;
     int64_t steps = 0;
+    int32_t at = 0;
     for (int32_t m = 0; m < es->spec.members; m++) {
+        if (at < lost_count && lost[at] == m) {
+            es->fitness[m] = -INFINITY;
+            at++;
+            continue;
+        }
         double total = 0.0;
         for (int32_t e = 0; e < es->spec.episodes; e++) {
             const KernEpisode *episode = &es->episodes[(int64_t)m * es->spec.episodes + e];
@@ -137,10 +157,12 @@ static void fold_fitness(Es *es, EsReport *report) {
         low = mean < low ? mean : low;
         high = mean > high ? mean : high;
     }
-    report->return_mean = sum / (double)es->spec.members;
+    double members = (double)es->spec.members - (double)lost_count;
+    report->lost = lost_count;
+    report->return_mean = sum / members;
     report->return_min = low;
     report->return_max = high;
-    report->length_mean = (double)steps / ((double)es->spec.members * (double)es->spec.episodes);
+    report->length_mean = (double)steps / (members * (double)es->spec.episodes);
     report->env_steps = steps;
 }
 
@@ -159,9 +181,16 @@ Status es_generation(Es *es, EsReport *report) {
         .count = es->spec.members,
         .episodes = es->spec.episodes,
     };
-    TRY(ops->es_evaluate(es->kern, &job, &normalizer, es->episodes, es->sums));
+    const int32_t *lost = NULL;
+    int32_t lost_count = 0;
+    if (es->remote == NULL) {
+        TRY(ops->es_evaluate(es->kern, &job, &normalizer, es->episodes, es->sums));
+    } else {
+        TRY(es_remote_evaluate(es, &job, &normalizer, &lost, &lost_count));
+    }
     TRY(kern_check_returns(es->config.env, es->episodes, job.count, job.episodes));
-    fold_fitness(es, report);
+    TRY(es_reserve_lost(es, es->lost_count + lost_count));
+    fold_fitness(es, lost, lost_count, report);
     TRY(ops->es_shape(es->kern, es->fitness, es->shaped));
     KernEsStep step = {
         .generation = job.generation,
@@ -178,6 +207,8 @@ Status es_generation(Es *es, EsReport *report) {
     TRY(ops->es_read(es->kern, es->params, es->first, es->second));
     report->sigma = es->sigma;
     report->lr = es->lr;
+    for (int32_t i = 0; i < lost_count; i++)
+        es->lost[es->lost_count++] = (EsLost){es->generation, lost[i]};
     es->generation++;
     es->env_steps += report->env_steps;
     advance_schedule(es);

@@ -7,6 +7,9 @@
 //     gradient    sum over pairs of (rank[2p] - rank[2p + 1]) noise(p) / (2 pairs sigma), minus weight_decay params
 //     update      Adam, upwards; then the normaliser takes in the generation's observations
 //
+// Members whose evaluation ends every worker are lost: they rank last, below all others (several of them share the mean
+// of the lowest ranks), and the normaliser takes nothing in of them.
+//
 // Ownership: es_open()/es_close(). Errors: Status; a generation that is stopped or meets a NaN changes nothing; after a
 // device has failed, only a checkpoint is to be trusted. Thread safety: none.
 #ifndef SHOAL_ES_ES_H
@@ -29,6 +32,13 @@ typedef struct EsNormalizer {
     double square[POLICY_OBS_MAX];
 } EsNormalizer;
 
+typedef struct EsRemote EsRemote; // es/es_remote.h
+
+// A member that was lost.
+typedef struct EsLost {
+    int64_t generation, member;
+} EsLost;
+
 typedef struct Es {
     EsConfig config;
     KernEsSpec spec;
@@ -40,6 +50,8 @@ typedef struct Es {
     int64_t env_steps;  // of completed generations
     double train_s;     // spent in generations and tests, over all calls of a resumed run
     EsNormalizer normalizer;
+    EsLost *lost; // [lost_count] of completed generations
+    int64_t lost_count, lost_room;
     float *params, *first, *second; // [params]
     // Derived from (settings, generation), by repeated multiplication so that every machine gets the same bits.
     double sigma, lr, beta1_power, beta2_power;
@@ -47,12 +59,14 @@ typedef struct Es {
     KernEpisode *episodes;   // [max(members x episodes, test episodes)]
     float *sums;             // [members x episodes][2][obs]
     float *fitness, *shaped; // [members]
+    EsRemote *remote;        // the other workers; NULL: none
 } Es;
 
 typedef struct EsReport {
     int64_t generation, env_steps;
     double return_mean, return_min, return_max; // over members
     double length_mean;
+    int32_t lost; // members of this generation
     double sigma, lr;
     double wall_s;
 } EsReport;
@@ -79,6 +93,9 @@ Status es_load(Es *es, const char *path) HOST_MUST_CHECK;
 
 // Internal to es/: recomputes what follows from (settings, generation).
 void es_derive_schedule(Es *es);
+
+// Internal to es/: memory for `count` lost members in all.
+Status es_reserve_lost(Es *es, int64_t count) HOST_MUST_CHECK;
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,7 @@ typedef struct EsScalars {
     double train_s;
 } EsScalars;
 
-enum { STATE_TENSORS = 8 };
+enum { STATE_TENSORS = 8, STATE_TENSORS_MAX = 9 };
 
 // The tensors of a checkpoint, in terms of where their data is; `es` and `scalars` are only pointed at.
 static void list_tensors(const Es *es, const EsScalars *scalars, HostTensor tensors[STATE_TENSORS]) {
@@ -43,11 +43,12 @@ static HostRunState run_state(const Es *es, char policy[POLICY_TEXT_MAX]) {
 Status es_save(const Es *es, const char *path) {
     HOST_TRACE_SCOPE(IO, "checkpoint");
     EsScalars scalars = {{es->generation, es->env_steps}, es->train_s};
-    HostTensor tensors[STATE_TENSORS];
+    HostTensor tensors[STATE_TENSORS_MAX];
     list_tensors(es, &scalars, tensors);
+    tensors[STATE_TENSORS] = (HostTensor){"lost", HOST_DTYPE_I64, 2, {es->lost_count, 2}, es->lost};
     char policy[POLICY_TEXT_MAX];
     HostRunState state = run_state(es, policy);
-    return host_run_state_write(path, &state, tensors, STATE_TENSORS);
+    return host_run_state_write(path, &state, tensors, STATE_TENSORS + (es->lost_count > 0));
 }
 
 // Reads every tensor into `loaded`, whose vectors have memory of their own.
@@ -66,6 +67,18 @@ static Status read_tensors(Es *loaded, EsScalars *scalars, const HostCheckpoint 
     return STATUS_OK;
 }
 
+// Lost members (generation, member), where there are any.
+static Status read_lost(Es *es, const HostCheckpoint *file) {
+    const HostTensor *tensor = host_checkpoint_find(file, "lost");
+    es->lost_count = 0;
+    if (tensor == NULL) return STATUS_OK;
+    int64_t count = tensor->shape[0];
+    TRY(es_reserve_lost(es, count));
+    TRY(host_checkpoint_read(file, "lost", HOST_DTYPE_I64, 2, (const int64_t[]){count, 2}, es->lost));
+    es->lost_count = count;
+    return STATUS_OK;
+}
+
 static Status load_from(Es *es, const HostCheckpoint *file, const char *path) {
     size_t params = (size_t)es->spec.policy.params;
     float *vectors = calloc(3 * params, sizeof *vectors);
@@ -75,7 +88,10 @@ static Status load_from(Es *es, const HostCheckpoint *file, const char *path) {
     loaded.first = vectors + params;
     loaded.second = vectors + 2 * params;
     EsScalars scalars = {0};
+    loaded.lost = NULL;
+    loaded.lost_room = 0;
     Status status = read_tensors(&loaded, &scalars, file, path);
+    if (status == STATUS_OK) status = read_lost(&loaded, file);
     // What can fail comes first.
     if (status == STATUS_OK) {
         status = es->backend->ops->es_write(es->kern, loaded.params, loaded.first, loaded.second);
@@ -85,10 +101,16 @@ static Status load_from(Es *es, const HostCheckpoint *file, const char *path) {
         memcpy(es->first, loaded.first, params * sizeof *vectors);
         memcpy(es->second, loaded.second, params * sizeof *vectors);
         es->normalizer = loaded.normalizer;
+        free(es->lost);
+        es->lost = loaded.lost;
+        es->lost_count = loaded.lost_count;
+        es->lost_room = loaded.lost_room;
         es->generation = scalars.progress[0];
         es->env_steps = scalars.progress[1];
         es->train_s = scalars.train_s;
         es_derive_schedule(es);
+    } else {
+        free(loaded.lost);
     }
     free(vectors);
     return status;

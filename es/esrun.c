@@ -1,7 +1,7 @@
 // esrun: trains a policy by evolution strategies.
 #include <stdio.h>
 
-#include "es/es.h"
+#include "es/es_remote.h"
 #include "kernels/launcher.h"
 #include "profiler/prof_launch.h"
 #include "profiler/prof_nvtx.h"
@@ -63,6 +63,12 @@ static void close_run(void *state) { es_close(&((EsRun *)state)->es); }
 static Status advance(void *state, KernStepReport *step) {
     EsRun *run = state;
     TRY(es_generation(&run->es, &run->report));
+    for (int32_t i = run->report.lost; i > 0; i--) {
+        const EsLost *lost = &run->es.lost[run->es.lost_count - i];
+        fprintf(stderr,
+                "esrun: warning: generation %lld: member %lld ends every worker that evaluates it; it ranks last\n",
+                (long long)lost->generation, (long long)lost->member);
+    }
     *step = (KernStepReport){run->report.env_steps, run->report.wall_s, run->report.return_mean};
     return STATUS_OK;
 }
@@ -89,17 +95,29 @@ static HostHash params_hash(const void *state) { return es_params_hash(&((const 
 static Status save(const void *state, const char *path) { return es_save(&((const EsRun *)state)->es, path); }
 static Status load(void *state, const char *path) { return es_load(&((EsRun *)state)->es, path); }
 
+static Status attach(void *state, HostMember *member) { return es_remote_open(&((EsRun *)state)->es, member); }
+
+static Status evaluate(void *state, KernBackend *backend, const void *values, HostMember *member) {
+    Es *es = &((EsRun *)state)->es;
+    TRY(es_open(backend, values, es));
+    return es_remote_serve(es, member);
+}
+
 int main(int argc, char **argv) {
     static EsRun run;
     static EsConfig values;
     static ProfLaunch profile;
+    static const KernWorkers workers = {attach, evaluate};
     const KernTrainer trainer = {
         .tool = "esrun",
         .version = SHOAL_VERSION,
         .help = "esrun ENV [options]        train a policy for a simulator by evolution strategies\n"
                 "esrun --resume DIR         go on with a run\n"
                 "esrun --eval RUN           test the policy of a run\n"
-                "esrun --list | --list ENV  the simulators; one simulator's parameters and defaults\n",
+                "esrun --list | --list ENV  the simulators; one simulator's parameters and defaults\n"
+                "esrun ENV --workers N      train with the help of N - 1 evaluators\n"
+                "esrun --join ENDPOINT      evaluate for a run elsewhere\n"
+                "esrun --status ENDPOINT    what a run's workers do\n",
         .step = "generation",
         .length = "generations",
         .table = es_config_table(),
@@ -108,6 +126,7 @@ int main(int argc, char **argv) {
         .profiler = {prof_launch_start, prof_launch_stop, &profile},
         .columns = columns,
         .column_count = sizeof columns / sizeof columns[0],
+        .workers = &workers,
         .defaults = es_config_simulator_defaults,
         .check = check,
         .plan = plan_run,

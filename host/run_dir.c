@@ -29,6 +29,14 @@ Status host_run_config_path(const char *run_path, char path[HOST_PATH_MAX]) {
     return host_file_join(run_path, "config.json", path);
 }
 
+Status host_run_secret_path(const char *run_path, char path[HOST_PATH_MAX]) {
+    return host_file_join(run_path, "secret", path);
+}
+
+Status host_run_master_path(const char *run_path, char path[HOST_PATH_MAX]) {
+    return host_file_join(run_path, "master", path);
+}
+
 Status host_run_metrics_path(const char *run_path, char path[HOST_PATH_MAX]) {
     return host_file_join(run_path, "metrics.csv", path);
 }
@@ -103,9 +111,9 @@ static Status lock(HostRunDir *run) {
 // What host_file_replace() of a killed process left. Only under the lock.
 static Status remove_temporary(void *context, const char *folder, const char *name) {
     (void)context;
-    static const char *const ours[] = {"config.json.tmp-", "metrics.csv.tmp-", "gen-"};
+    static const char *const ours[] = {"config.json.tmp-", "metrics.csv.tmp-", "master.tmp-", "gen-"};
     bool is_ours = false;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         is_ours |= strncmp(name, ours[i], strlen(ours[i])) == 0 && strstr(name, ".tmp-") != NULL;
     if (!is_ours) return STATUS_OK;
     char path[HOST_PATH_MAX];

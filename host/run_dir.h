@@ -30,6 +30,8 @@ void host_run_dir_close(HostRunDir *run);
 
 // Paths within a run's folder; `run_path` need not be locked (--eval reads a run that may still be going on).
 Status host_run_config_path(const char *run_path, char path[HOST_PATH_MAX]) HOST_MUST_CHECK;
+Status host_run_secret_path(const char *run_path, char path[HOST_PATH_MAX]) HOST_MUST_CHECK;
+Status host_run_master_path(const char *run_path, char path[HOST_PATH_MAX]) HOST_MUST_CHECK; // where its master is
 Status host_run_metrics_path(const char *run_path, char path[HOST_PATH_MAX]) HOST_MUST_CHECK;
 Status host_run_checkpoint_path(const char *run_path, int64_t generation, char path[HOST_PATH_MAX]) HOST_MUST_CHECK;
 

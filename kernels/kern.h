@@ -194,6 +194,9 @@ struct KernBackend {
     const KernOps *ops;
 };
 
+// Names the build: version and hash of the sources that decide a result's bits. Workers of a run have the same.
+const char *kern_build_id(void);
+
 typedef struct KernCpuOptions {
     HostPool *pool;  // borrowed
     const char *isa; // "auto", "baseline", "v3", "v4"

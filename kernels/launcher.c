@@ -174,6 +174,7 @@ static Status run_training(LaunchRun *run) {
     const KernTrainer *trainer = run->trainer;
     TRY(trainer->open(trainer->state, run->device.backend, trainer->values));
     TRY(open_run(run));
+    TRY(launch_join_as_trainer(run));
     if (!run->options.quiet) {
         fprintf(stderr, "%s: %s on %s, run folder %s\n", trainer->tool, run->options.env, run->device.text,
                 run->dir.path);
@@ -219,7 +220,7 @@ static Status run_dry(LaunchRun *run) {
     return launch_print_plan(run, &plan, stdout);
 }
 
-static Status open_device(LaunchRun *run) {
+Status launch_open_device(LaunchRun *run) {
     const HostConfig *config = &run->config;
     char isa[16];
     KernDeviceOptions options = {
@@ -235,7 +236,8 @@ static Status open_device(LaunchRun *run) {
     return kern_device_open(&options, &run->device);
 }
 
-static Status run_command(LaunchRun *run, int argc, char **argv) {
+// exit_status: set where it is not what the status says.
+static Status run_command(LaunchRun *run, int argc, char **argv, int *exit_status) {
     const KernTrainer *trainer = run->trainer;
     TRY(host_file_hold_standard());
     TRY(host_signals_install());
@@ -250,8 +252,10 @@ static Status run_command(LaunchRun *run, int argc, char **argv) {
         return STATUS_OK;
     }
     if (run->options.list) return launch_print_list(run, run->args.count > 0 ? run->args.positional[0] : NULL, stdout);
+    if (launch_is_helper(run)) return launch_help_run(run);
     TRY(trainer->check(trainer->values)); // before anything is opened or written
-    TRY(open_device(run));
+    if (launch_is_supervisor(run)) return launch_supervise(run, exit_status);
+    TRY(launch_open_device(run));
     if (run->options.dry_run) return run_dry(run);
     return run->options.eval[0] != '\0' ? run_eval(run) : run_training(run);
 }
@@ -259,13 +263,15 @@ static Status run_command(LaunchRun *run, int argc, char **argv) {
 int kern_launch(const KernTrainer *trainer, int argc, char **argv) {
     static LaunchRun run; // large
     run = (LaunchRun){.trainer = trainer, .metrics = {.fd = -1}, .dir = {.lock_fd = -1}, .start_s = host_now_s()};
-    Status status = run_command(&run, argc, argv);
+    int exit_status = 0;
+    Status status = run_command(&run, argc, argv, &exit_status);
     if (status == STATUS_OK) status = host_file_check_stdout();
     if (status != STATUS_OK) fprintf(stderr, "%s: %s\n", trainer->tool, host_message());
     launch_profile_end(&run);
     host_metrics_close(&run.metrics);
     host_run_dir_close(&run.dir);
     trainer->close(trainer->state);
+    host_member_close(run.member, !launch_is_helper(&run));
     kern_device_close(&run.device);
-    return status == STATUS_OK ? 0 : status == STATUS_USAGE ? 2 : 1;
+    return status == STATUS_OK ? exit_status : status == STATUS_USAGE ? 2 : 1;
 }

@@ -16,6 +16,7 @@
 
 #include "host/config.h"
 #include "host/hash.h"
+#include "host/member.h"
 #include "host/plan.h"
 #include "host/trace.h"
 #include "kernels/frozen.h"
@@ -73,6 +74,14 @@ typedef struct KernProfiler {
     void *self; // lasts as long as the program's threads
 } KernProfiler;
 
+// What a trainer does that works with evaluators; its table has what kernels/workers.def adds.
+typedef struct KernWorkers {
+    // The trainer's part: from now on steps are shared with whoever is there. `member` outlives the state.
+    Status (*attach)(void *state, HostMember *member);
+    // An evaluator's whole life: computes what the master leases it, for a run of these settings.
+    Status (*evaluate)(void *state, KernBackend *backend, const void *values, HostMember *member);
+} KernWorkers;
+
 typedef struct KernTrainer {
     const char *tool;    // "esrun"
     const char *version; // "1.2.3"
@@ -85,6 +94,7 @@ typedef struct KernTrainer {
     KernProfiler profiler;      // of --profile
     const char *const *columns; // of metrics.csv, [column_count]; those of the test follow
     int column_count;
+    const KernWorkers *workers; // NULL: it works alone
 
     // Applies the defaults that suit the simulator, below whatever was given.
     Status (*defaults)(HostConfig *config, const SimSpec *sim);

@@ -152,6 +152,25 @@ Status launch_print_plan(const LaunchRun *run, const KernRunPlan *plan, FILE *st
     return STATUS_OK;
 }
 
+static void put_workers(const LaunchRun *run, FILE *stream) {
+    HostMemberFigures f = host_member_figures(run->member);
+    fprintf(stream, ", \"workers\": {\"evaluators\": %lld", (long long)f.evaluators);
+#define PUT_FIGURE(name, meaning) fprintf(stream, ", \"%s\": %lld", #name, (long long)f.name);
+    HOST_MEMBER_FIGURES(PUT_FIGURE)
+#undef PUT_FIGURE
+    fputc('}', stream);
+}
+
+static void print_workers(const LaunchRun *run, FILE *stream) {
+    HostMemberFigures f = host_member_figures(run->member);
+    fprintf(
+        stream,
+        "with evaluators: %lld members here, %lld elsewhere, %lld twice, %lld lost; results of %lld bytes, parameters "
+        "of %lld bytes by message\n",
+        (long long)f.own_items, (long long)f.other_items, (long long)f.repeated_items, (long long)f.lost_items,
+        (long long)f.result_bytes, (long long)f.payload_bytes);
+}
+
 static void put_result(const LaunchRun *run, const char *folder, const char *hash, FILE *stream) {
     const LaunchOptions *options = &run->options;
     fputc('{', stream);
@@ -179,6 +198,7 @@ static void put_result(const LaunchRun *run, const char *folder, const char *has
     put_text(stream, "device", run->device.text);
     fputs(", ", stream);
     put_text(stream, "run", folder);
+    if (run->member != NULL) put_workers(run, stream);
     fputs("}\n", stream);
 }
 
@@ -197,5 +217,6 @@ void launch_print_result(const LaunchRun *run, const char *folder, FILE *stream)
                 run->options.target);
     }
     fprintf(stream, "parameters %s\n", hash);
+    if (run->member != NULL) print_workers(run, stream);
     fprintf(stream, "run folder %s\n", folder);
 }

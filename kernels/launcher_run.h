@@ -31,6 +31,7 @@ typedef struct LaunchRun {
     KernRunState at;
     HostRunDir dir;
     HostMetrics metrics;
+    HostMember *member; // of a run with several workers; else NULL
     HostProgress progress;
     double start_s;
     int64_t saved; // steps done in the newest checkpoint; -1: none
@@ -54,6 +55,23 @@ void launch_profile_end(LaunchRun *run);
 
 // Checks that a resumed run's settings are those of its checkpoint, but for what may change.
 Status launch_check_resumed(LaunchRun *run, const char *checkpoint) HOST_MUST_CHECK;
+
+// Opens the device that the settings name.
+Status launch_open_device(LaunchRun *run) HOST_MUST_CHECK;
+
+// Whether this process is none that trains: a master, an evaluator, a look at a master's status; and being it.
+bool launch_is_helper(const LaunchRun *run);
+Status launch_help_run(LaunchRun *run) HOST_MUST_CHECK;
+
+// Whether this process is to start others, one of which trains; and doing so until the run ends.
+bool launch_is_supervisor(const LaunchRun *run);
+Status launch_supervise(LaunchRun *run, int *exit_status) HOST_MUST_CHECK;
+
+// Checks what the options about workers have to do with each other.
+Status launch_check_workers(const LaunchRun *run) HOST_MUST_CHECK;
+
+// Joins the master as the run's trainer, where this process was started as one.
+Status launch_join_as_trainer(LaunchRun *run) HOST_MUST_CHECK;
 
 // "unknown simulator 'cartpol'; did you mean 'cartpole'?" as STATUS_USAGE.
 Status launch_unknown_simulator(const char *env) HOST_MUST_CHECK;

@@ -6,6 +6,11 @@ echo "case, min, median, unit, repeats"
 for program in perf_batch perf_es perf_ppo perf_profiler; do
   "build/bin/$program"
 done
+if [ "${1:-}" = --peers ]; then
+  build/bin/perf_workers build/peers/bin/python perf/peers/pool_tasks.py
+else
+  build/bin/perf_workers
+fi
 # Without a GPU it would only say so.
 if nvidia-smi --list-gpus >/dev/null 2>&1; then
   build/bin/perf_gpu

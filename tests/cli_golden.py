@@ -65,10 +65,7 @@ class CudaHashes:
 
     def setUp(self):
         super().setUp()
-        done = self.call(*self.fixed("cartpole", device="cuda"), "--dry-run")
-        if done.code != 0 and os.environ.get("SHOAL_TEST_CUDA") != "required":
-            self.skipTest(done.err)
-        self.assertEqual(0, done.code, done)
+        self.need_gpu()
 
     def check_golden_on_gpu(self, *options, quick, most=lambda env, name: True):
         """With SHOAL_TEST_LONG `most` of them, which takes minutes on a virtual GPU."""

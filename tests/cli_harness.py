@@ -98,9 +98,9 @@ class TrainerTest(unittest.TestCase):
         self.count += 1
         return self.folder / f"{name}{self.count}"
 
-    def call(self, *args, limit_s=300, **popen):
+    def call(self, *args, limit_s=300, tool=None, **popen):
         args = [str(a) for a in args]
-        done = subprocess.run([program(self.TOOL), *args], capture_output=True, text=True, cwd=self.folder, timeout=limit_s,
+        done = subprocess.run([tool or program(self.TOOL), *args], capture_output=True, text=True, cwd=self.folder, timeout=limit_s,
                               check=False, **popen)  # fmt: skip
         return Done(args, done.returncode, done.stdout, done.stderr)
 
@@ -118,6 +118,13 @@ class TrainerTest(unittest.TestCase):
     def unbroken(self, env, **changes):
         """A whole run: its result, with its folder under "run"."""
         return self.good(*self.fixed(env, **changes), "--out", self.path())
+
+    def need_gpu(self):
+        """Skips the test where there is no GPU, neither a real one nor a virtual one."""
+        done = self.call(*self.fixed("cartpole", device="cuda"), "--dry-run")
+        if done.code != 0 and os.environ.get("SHOAL_TEST_CUDA") != "required":
+            self.skipTest(done.err)
+        self.assertEqual(0, done.code, done)
 
     def refused(self, code, words, *args, **popen):
         """The program must end with this status and one line on stderr that holds these words, and leave the disk alone."""

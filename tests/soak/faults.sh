@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The command line's tests with injected faults, ROUNDS (10) times over, each time at other random moments.
+# The command line's tests with injected faults, ROUNDS (10) times over, each time at other random moments; and TRIALS (200)
+# faults of runs with several workers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export PYTHONDONTWRITEBYTECODE=1
@@ -16,3 +17,4 @@ for ((round = 1; round <= rounds; round++)); do
     done
 done
 echo "faults: $rounds rounds of bad input, signals, kills and full disks, no failure"
+python3 tests/soak/worker_faults.py

@@ -1,0 +1,10 @@
+# Writes OUTPUT, the source of kern_build_id(): VERSION, and a hash of the files that SOURCES lists.
+file(READ ${SOURCES} sources)
+set(hashes "")
+foreach(source IN LISTS sources)
+  file(SHA256 ${source} hash)
+  string(APPEND hashes ${hash})
+endforeach()
+string(SHA256 hash "${hashes}")
+string(SUBSTRING ${hash} 0 12 hash)
+file(WRITE ${OUTPUT} "#include \"kernels/kern.h\"\n\nconst char *kern_build_id(void) { return \"${VERSION}-${hash}\"; }\n")

@@ -1,0 +1,51 @@
+// The master of a run: who takes part, who computes what, and what it looks like from outside. It computes nothing and
+// keeps nothing that the trainer could not tell it anew: killed, it is started again and goes on.
+//
+//     trainer     begins rounds of items (members of an ES population), gets leases and all results
+//     evaluators  get leases, and send results to the trainer through the master
+//     epoch       one set of workers; every join and every departure begins the next
+//
+// A worker whose connection is gone is gone at once, with its lease. One that is silent, or whose compute thread makes
+// no progress within a lease, for the hang limit, loses its lease to others and is told to restart; after twice the
+// limit its supervisor ends it. It is welcome again whenever it says something.
+//
+// Ownership: options are borrowed while host_master_run() lasts. Errors: STATUS_SYSTEM, STATUS_MEMORY. Thread safety:
+// one master per call, on the caller's thread.
+#ifndef SHOAL_HOST_MASTER_H
+#define SHOAL_HOST_MASTER_H
+
+#include "host/secret.h"
+#include "host/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct HostMasterOptions {
+    int listen_fd;        // a TCP socket that listens; the master's from now on
+    const char *endpoint; // what it is called
+    const HostKeys *keys; // of the run's secret
+    const char *build;    // a worker of another build is refused: it would compute other bits
+    int supervisor_fd;    // a pipe to who started the master and its workers; -1: none
+    int min_workers;      // no lease is given out while there are fewer
+    double hang_limit_s;
+} HostMasterOptions;
+
+// What goes through the pipe: a line that says the master lives, every HOST_MASTER_BEAT_S, and lines that name the
+// process of a worker that hangs.
+#define HOST_MASTER_BEAT_S    1.0
+#define HOST_MASTER_BEAT_LINE "beat\n"
+#define HOST_MASTER_HUNG_LINE "hung %lld\n"
+
+// Serves until the trainer says that the run is over, or a stop is asked for.
+Status host_master_run(const HostMasterOptions *options) HOST_MUST_CHECK;
+
+// The status of the master at `endpoint` as JSON, which is the caller's to free. STATUS_SYSTEM if none answers within
+// wait_s.
+Status host_master_ask(const char *endpoint, const HostKeys *keys, double wait_s, char **json) HOST_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,113 @@
+// The master's parts, shared by host/master*.c and private to them.
+//
+// Ownership: a Master owns everything in it. Errors: Status. Thread safety: none.
+#ifndef SHOAL_HOST_MASTER_PARTS_H
+#define SHOAL_HOST_MASTER_PARTS_H
+
+#include "host/lease.h"
+#include "host/link.h"
+#include "host/master.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { MASTER_TEXT_MAX = 128, MASTER_GONE_MAX = 1024 };
+
+typedef struct MasterWorker {
+    HostIdentity identity;
+    int64_t id; // counts up from 1; never used again
+    HostRole role;
+    int64_t pid;
+    int threads;
+    char host[MASTER_TEXT_MAX], device[MASTER_TEXT_MAX];
+    int fd;             // of its connection; -1: unknown
+    int ignored_events; // disconnections to come that are of an earlier connection with the same number
+    bool is_welcome;    // told the run's settings
+    bool is_ready;      // has asked for a lease since: it counts
+    bool is_idle;       // wants a lease
+    bool is_hung;       // gets none
+    bool is_reported;   // to the supervisor
+    bool wants_payload; // of the present round
+    bool shares_lease;  // with another worker: it was late
+    double joined_s, heard_s, progress_s;
+    int64_t ticks, at_lease;
+    int64_t lease;  // that it holds, 0: none
+    int64_t label;  // of the round it is at
+    double lease_s; // when it got it
+    double rate;    // items/s; 0: unknown
+    int64_t items;  // done
+    int64_t in_bytes, out_bytes;
+} MasterWorker;
+
+typedef struct MasterCounts {
+    int64_t joins, leaves, deaths, crashes, hangs, refusals, strangers;
+    int64_t leases, late_leases, items, repeated_items, lost_items;
+    int64_t payload_messages, payload_bytes, result_messages, result_bytes, in_messages, out_messages;
+    double last_death_s; // how long ago the last death had been heard of when it was noticed
+} MasterCounts;
+
+typedef struct Master {
+    const HostMasterOptions *options;
+    HostLink link;
+    MasterWorker *workers; // [worker_count]
+    int worker_count, worker_room;
+    int64_t next_worker, epoch;
+    bool epoch_changed;
+    double start_s, tick_s, beat_s, evaluator_s; // when an evaluator was last there
+    int64_t careful_label; // the last round at which a trainer died: it may have been the round's fault
+    char *settings;        // JSON, the trainer's; NULL: no trainer yet
+    size_t settings_bytes;
+    // The present round; session 0: none.
+    int64_t session, round;
+    HostLeaseTable leases;
+    zmq_msg_t payload; // the message that brought it
+    bool has_payload, asked_payload;
+    bool is_finished;
+    double finished_s;
+    int gone[MASTER_GONE_MAX]; // connections that are gone, their workers not yet
+    int gone_count;
+    MasterCounts counts;
+} Master;
+
+// ---- master.c ------------------------------------------------------------------------------------------------------
+
+void master_send(Master *m, MasterWorker *worker, const HostMessage *message);
+void master_forward(Master *m, MasterWorker *worker, zmq_msg_t *frame);
+void master_set_ready(Master *m, MasterWorker *worker);
+MasterWorker *master_trainer(Master *m); // NULL: none
+int master_evaluators(const Master *m);  // that are ready and do not hang
+
+// Whether the trainer had better leave what is suspect to evaluators: some were there a short time ago.
+bool master_is_patient(const Master *m);
+
+// Whether workers are to wait: for those that are wanted; or the trainer, which has died in a round like the one it
+// comes to, for an evaluator that can die in its place.
+bool master_is_short(Master *m);
+
+// ---- master_round.c ------------------------------------------------------------------------------------------------
+
+// Messages about rounds, leases, results and payloads; `frame` is the message itself.
+void master_on_round(Master *m, MasterWorker *worker, const HostMessage *message);
+void master_on_result(Master *m, MasterWorker *worker, const HostMessage *message, zmq_msg_t *frame);
+void master_on_done(Master *m, MasterWorker *worker, const HostMessage *message);
+void master_on_reject(Master *m, MasterWorker *worker, const HostMessage *message);
+void master_on_fetch(Master *m, MasterWorker *worker, const HostMessage *message);
+void master_on_payload(Master *m, MasterWorker *worker, const HostMessage *message, zmq_msg_t *frame);
+
+// The worker leaves its lease without a result.
+void master_take_lease(Master *m, MasterWorker *worker, HostLeaseEnd end);
+
+// Gives leases to all who want one.
+void master_grant(Master *m);
+
+// ---- master_status.c -----------------------------------------------------------------------------------------------
+
+// The status as JSON; free the text.
+Status master_status(const Master *m, char **json) HOST_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,129 @@
+// A worker's side of its master: joins a run, gets leases, hands results over; and the trainer's rounds.
+//
+// A thread of its own talks to the master, so that a worker is heard while it computes, and tells it the compute
+// thread's progress: how often loops looked for a stop (host/signals.h).
+//
+// A round is `count` items, computed from one payload. Each item's results are two records of fixed size; wherever an
+// item was computed, they end up in the trainer's arrays, and the first ones stay. Without word from the master the
+// trainer goes on by itself, and what comes late is of no harm.
+//
+// Ownership: host_member_open()/host_member_close(); a round's arrays and payload are the trainer's. Errors:
+// STATUS_SYSTEM (no master, refused, gone), STATUS_STOPPED, STATUS_MEMORY. Thread safety: one compute thread calls all
+// functions.
+#ifndef SHOAL_HOST_MEMBER_H
+#define SHOAL_HOST_MEMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host/secret.h"
+#include "host/status.h"
+#include "host/wire.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { HOST_MEMBER_RECORDS = 2, HOST_EXIT_HANGS = 75 }; // the exit status of a worker whose compute thread hung
+
+typedef struct HostMember HostMember;
+
+typedef struct HostMemberOptions {
+    const char *endpoint;
+    const HostKeys *keys;
+    HostRole role;
+    const char *build;    // all workers' and the master's must be the same
+    const char *device;   // for people
+    const char *settings; // the trainer's: the run's, as JSON; evaluators get them
+    int threads;
+    int min_workers;
+    double patience_s; // without a word from the master: then there is none
+} HostMemberOptions;
+
+// An evaluator joins and waits for the welcome; a trainer begins, and whoever comes may help.
+Status host_member_open(const HostMemberOptions *options, HostMember **member) HOST_MUST_CHECK;
+
+// Leaves; with `is_over`, the trainer's, all others are told that the run is over. NULL is fine.
+void host_member_close(HostMember *member, bool is_over);
+
+// The run's settings as JSON; an evaluator's, until it is closed.
+const char *host_member_settings(const HostMember *member);
+
+// ---- the trainer's rounds ------------------------------------------------------------------------------------------
+
+typedef struct HostRound {
+    int64_t label;
+    int32_t count, grain;
+    const void *payload;
+    size_t payload_bytes;
+    unsigned char *records[HOST_MEMBER_RECORDS]; // [count][record_bytes]; NULL where record_bytes is 0
+    size_t record_bytes[HOST_MEMBER_RECORDS];
+} HostRound;
+
+// Whether the trainer had better compute the round of that label itself: there is nobody else, and nobody is to be
+// waited for.
+bool host_member_is_alone(HostMember *member, int64_t label);
+
+Status host_member_begin(HostMember *member, const HostRound *round) HOST_MUST_CHECK;
+
+// After the round: items that crash every worker, in ascending order; what stands in their records is nothing. Valid
+// until the next round.
+const int32_t *host_member_lost(const HostMember *member, int32_t *count);
+
+// Whether the round ended because some items could not be computed, wherever that was.
+bool host_member_is_refuted(const HostMember *member);
+
+// ---- leases --------------------------------------------------------------------------------------------------------
+
+typedef struct HostTask {
+    int64_t session, round, lease;
+    int32_t first, count;
+    const unsigned char *payload; // until the next task
+    size_t payload_bytes;
+} HostTask;
+
+// Waits for the next lease. count 0: the round is complete (trainer), the run is over (evaluator). STATUS_STOPPED if a
+// stop was asked for.
+Status host_member_next(HostMember *member, HostTask *task) HOST_MUST_CHECK;
+
+// The task's records, [task->count][record_bytes] each.
+Status host_member_finish(HostMember *member, const HostTask *task, const void *const records[HOST_MEMBER_RECORDS],
+                          const size_t record_bytes[HOST_MEMBER_RECORDS]) HOST_MUST_CHECK;
+
+// The task was broken off. Gives STATUS_OK if others have done it, so that the worker goes on; else the lease is handed
+// back and the status is STATUS_STOPPED.
+Status host_member_broken_off(HostMember *member, const HostTask *task) HOST_MUST_CHECK;
+
+// The task cannot be computed. The round ends there.
+Status host_member_reject(HostMember *member, const HostTask *task) HOST_MUST_CHECK;
+
+// ---- figures -------------------------------------------------------------------------------------------------------
+
+// M(figure, what it counts)
+#define HOST_MEMBER_FIGURES(M)                          \
+    M(rounds, "rounds with others")                     \
+    M(own_items, "items computed by this worker")       \
+    M(other_items, "items computed by others")          \
+    M(repeated_items, "items whose results came again") \
+    M(lost_items, "items that crash every worker")      \
+    M(payload_bytes, "payloads sent by message")        \
+    M(payload_messages, "how many those were")          \
+    M(result_bytes, "results received by message")      \
+    M(result_messages, "how many those were")           \
+    M(masters, "masters that there have been, one by one")
+
+typedef struct HostMemberFigures {
+#define HOST_MEMBER_FIELD(name, meaning) int64_t name;
+    HOST_MEMBER_FIGURES(HOST_MEMBER_FIELD)
+#undef HOST_MEMBER_FIELD
+    int64_t evaluators; // now
+} HostMemberFigures;
+
+HostMemberFigures host_member_figures(HostMember *member);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,103 @@
+// A member's parts, shared by host/member*.c and private to them.
+//
+// Ownership: a HostMember owns everything in it. Thread safety: `mutex` guards what stands below it; the thread that
+// talks to the master and the compute thread both take it.
+#ifndef SHOAL_HOST_MEMBER_PARTS_H
+#define SHOAL_HOST_MEMBER_PARTS_H
+
+#include <pthread.h>
+
+#include "host/link.h"
+#include "host/member.h"
+#include "host/payload.h"
+#include "host/signals.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct MemberOutgoing MemberOutgoing;
+struct MemberOutgoing {
+    MemberOutgoing *next;
+    zmq_msg_t frame;
+};
+
+// The trainer's present round.
+typedef struct MemberRound {
+    HostRound of;
+    int64_t number; // 0: none yet
+    uint8_t *done;  // [of.count]
+    int32_t done_room;
+    int32_t left; // items not done
+    int32_t *lost;
+    int32_t lost_count, lost_room;
+    bool is_refuted;
+    double news_s; // when something last came of it
+} MemberRound;
+
+struct HostMember { // NOLINT(clang-analyzer-optin.performance.Padding): in the order of what it is for
+    HostRole role;
+    double patience_s;
+    char endpoint[HOST_ENDPOINT_MAX];
+    char *hello; // JSON
+    int threads;
+    pthread_t thread;
+    HostLink link; // the thread's
+    HostCrash crash;
+    int64_t session; // the run's tag; a trainer's has a random lower half
+
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    MemberOutgoing *outgoing, **outgoing_end;
+    bool quits;
+    // The connection.
+    bool is_connected, shook_hands, is_rejected; // ever; the last: the other end turned the key down
+    bool is_welcome, knows_epoch, is_refused, is_finished, is_master_gone;
+    char refusal[512];
+    char *settings;
+    double heard_s;      // from the master
+    double lost_since_s; // no master since; 0: there is one
+    int64_t evaluators, tick_ms;
+    bool is_short; // of workers: nobody computes, and a trainer does not go on alone
+    bool wants;    // a WANT was said and not answered; said again to a new master
+    // Leases.
+    bool has_task;
+    HostTask task;
+    bool is_computing, is_abandoned;
+    int64_t lease; // being computed
+    int64_t label;
+    bool is_suspected; // of hanging
+    int64_t suspected_looks;
+    double suspected_s;
+    // Payloads.
+    HostPayload payload; // the compute thread's; the other one only reads it for FETCH
+    bool has_frame;      // of a payload that was asked for
+    zmq_msg_t frame;
+    MemberRound round;
+    HostMemberFigures figures;
+};
+
+// ---- member_link.c -------------------------------------------------------------------------------------------------
+
+// The thread that talks to the master.
+void *member_talk(void *member);
+
+void member_wake(HostMember *m);
+
+// Puts a message on its way; the mutex is held. The message's bytes may come in two parts, of sizes that add up to
+// size_bytes.
+Status member_send(HostMember *m, const HostMessage *message, const void *const parts[HOST_MEMBER_RECORDS],
+                   const size_t part_bytes[HOST_MEMBER_RECORDS]) HOST_MUST_CHECK;
+
+// What the trainer still wants, to a master that may know nothing of it; the mutex is held.
+Status member_send_round(HostMember *m) HOST_MUST_CHECK;
+
+// Takes an item's records in, unless it has some. The mutex is held.
+void member_take_records(HostMember *m, int32_t first, int32_t count, const unsigned char *const records[],
+                         bool is_own);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,354 @@
+#define _GNU_SOURCE // sched_setaffinity, pipe2
+#include "host/supervise.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/clock.h"
+#include "host/master.h"
+#include "host/member.h"
+#include "host/run_dir.h"
+#include "host/signals.h"
+
+#define SHORT_LIFE_S 5.0
+#define DELAY_STEP_S 0.05 // before the next life, for each short one in a row
+#define DELAY_MOST_S 1.0
+#define BEAT_LIMIT_S 15.0
+#define FAREWELL_S   1.0 // until evaluators are told to end, which they were by the master
+#define KILL_AFTER_S 3.0
+enum { LIVES_MAX = 40, FRUITLESS_MAX = 10, POLL_MS = 20, EXIT_USAGE = 2 };
+
+// ---- the address ---------------------------------------------------------------------------------------------------
+
+// Splits "tcp://HOST:PORT"; an IPv6 address stands in brackets.
+static Status split_address(const char *address, char host[256], char port[16]) {
+    const char *at = strncmp(address, "tcp://", 6) == 0 ? address + 6 : "", *colon = strrchr(at, ':');
+    size_t length = colon != NULL ? (size_t)(colon - at) : 0;
+    if (length == 0 || length >= 256 || strlen(colon + 1) == 0 || strlen(colon + 1) >= 16)
+        return host_fail(STATUS_USAGE, "'%s' is no address; one looks like tcp://0.0.0.0:5555", address);
+    snprintf(host, 256, "%.*s", (int)length, at);
+    if (host[0] == '[' && host[length - 1] == ']') {
+        memmove(host, host + 1, length - 2);
+        host[length - 2] = '\0';
+    }
+    snprintf(port, 16, "%s", strcmp(colon + 1, "*") == 0 ? "0" : colon + 1);
+    return STATUS_OK;
+}
+
+static Status bind_to(const struct addrinfo *to, const char *address, int *fd) {
+    const int one = 1;
+    *fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*fd < 0) return host_fail(STATUS_SYSTEM, "cannot listen at %s: %s", address, strerror(errno));
+    if (setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
+        bind(*fd, to->ai_addr, to->ai_addrlen) == 0 && listen(*fd, SOMAXCONN) == 0)
+        return STATUS_OK;
+    int reason = errno;
+    close(*fd);
+    return host_fail(STATUS_SYSTEM, "cannot listen at %s: %s", address, strerror(reason));
+}
+
+// Where this host reaches a socket that listens: a socket that listens everywhere is reached by loopback.
+static Status reach(int fd, const char *address, char *endpoint, int endpoint_bytes) {
+    struct sockaddr_storage bound = {0};
+    socklen_t length = sizeof bound;
+    char host[256], port[16];
+    if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0 ||
+        getnameinfo((struct sockaddr *)&bound, length, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return host_fail(STATUS_SYSTEM, "cannot tell where %s listens", address);
+    if (strcmp(host, "0.0.0.0") == 0) snprintf(host, sizeof host, "127.0.0.1");
+    if (strcmp(host, "::") == 0) snprintf(host, sizeof host, "::1");
+    bool is_v6 = bound.ss_family == AF_INET6;
+    snprintf(endpoint, (size_t)endpoint_bytes, "tcp://%s%s%s:%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
+    return STATUS_OK;
+}
+
+Status host_listen(const char *address, int *fd, char *endpoint, int endpoint_bytes) {
+    char host[256], port[16];
+    TRY(split_address(address, host, port));
+    struct addrinfo *found = NULL, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    bool everywhere = strcmp(host, "*") == 0;
+    if (everywhere) hints.ai_family = AF_INET;
+    int failed = getaddrinfo(everywhere ? NULL : host, port, &hints, &found);
+    if (failed != 0) return host_fail(STATUS_USAGE, "cannot listen at %s: %s", address, gai_strerror(failed));
+    Status status = bind_to(found, address, fd);
+    freeaddrinfo(found);
+    if (status != STATUS_OK) return status;
+    status = reach(*fd, address, endpoint, endpoint_bytes);
+    if (status != STATUS_OK) close(*fd);
+    return status;
+}
+
+// ---- children ------------------------------------------------------------------------------------------------------
+
+typedef enum Kind { KIND_MASTER, KIND_TRAINER, KIND_EVALUATOR } Kind;
+
+typedef struct Child {
+    Kind kind;
+    int place; // of a worker: 0 is the trainer's
+    pid_t pid; // 0: not alive
+    double born_s, next_s;
+    int short_lives; // in a row
+    bool is_over;    // not to be started again
+} Child;
+
+typedef struct Supervisor {
+    const HostSupervision *options;
+    Child *children; // [count]: master, trainer, evaluators
+    int count;
+    int pipe_fd; // from the master
+    double beat_s;
+    char line[64];
+    size_t line_bytes;
+    int64_t checkpoint; // newest, when the trainer last died
+    int fruitless;      // lives of the trainer without a newer one
+    bool is_stopping, has_begun;
+    int exit_status;
+    bool is_over;
+    double over_s;
+    int farewell; // signals sent to those that stay
+} Supervisor;
+
+static const char *name_of(Kind kind) {
+    return kind == KIND_MASTER ? "master" : kind == KIND_TRAINER ? "trainer" : "evaluator";
+}
+
+// Processors that are the worker's own.
+static void take_cores(const HostSupervision *o, int place) {
+    cpu_set_t allowed, mine;
+    CPU_ZERO(&mine);
+    if (o->cores == 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+    int at = 0, first = place * o->cores;
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &allowed)) continue;
+        if (at >= first && at < first + o->cores) CPU_SET(cpu, &mine);
+        at++;
+    }
+    // Without processors of its own a worker still works.
+    if (CPU_COUNT(&mine) > 0 && sched_setaffinity(0, sizeof mine, &mine) != 0) return;
+}
+
+static void keep_open(int fd, const char *variable) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", fd);
+    if (fcntl(fd, F_SETFD, 0) == 0) setenv(variable, text, 1);
+}
+
+// In the child: becomes the program; returns only if it cannot.
+static void become(const Supervisor *s, const Child *child, int pipe_fd, pid_t parent) {
+    const HostSupervision *o = s->options;
+    // A group of its own: what a terminal sends reaches the supervisor alone.
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, child->kind == KIND_TRAINER ? SIGTERM : SIGKILL);
+    if (getppid() != parent) _exit(1);
+    char *const *argv = o->evaluator;
+    if (child->kind == KIND_MASTER) {
+        argv = o->master;
+        keep_open(o->listen_fd, HOST_LISTEN_FD_ENVIRONMENT);
+        keep_open(pipe_fd, HOST_SUPERVISOR_FD_ENVIRONMENT);
+    } else {
+        take_cores(o, child->place);
+        if (child->kind == KIND_TRAINER) argv = s->has_begun ? o->trainer_again : o->trainer;
+    }
+    execv("/proc/self/exe", argv);
+}
+
+static Status start(Supervisor *s, Child *child) {
+    int ends[2] = {-1, -1};
+    if (child->kind == KIND_MASTER) {
+        if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+            return host_fail(STATUS_SYSTEM, "cannot make a pipe: %s", strerror(errno));
+        if (s->pipe_fd >= 0) close(s->pipe_fd);
+        s->pipe_fd = ends[0];
+        s->line_bytes = 0;
+        s->beat_s = host_now_s();
+    }
+    pid_t parent = getpid();
+    fflush(NULL);
+    child->pid = fork();
+    if (child->pid == 0) {
+        become(s, child, ends[1], parent);
+        fprintf(stderr, "%s: cannot start the %s: %s\n", s->options->tool, name_of(child->kind), strerror(errno));
+        _exit(EXIT_USAGE);
+    }
+    if (ends[1] >= 0) close(ends[1]);
+    if (child->pid < 0) {
+        child->pid = 0;
+        return host_fail(STATUS_SYSTEM, "cannot start the %s: %s", name_of(child->kind), strerror(errno));
+    }
+    child->born_s = host_now_s();
+    return STATUS_OK;
+}
+
+static void note(const Supervisor *s, const Child *child, pid_t pid, int how, const char *then) {
+    if (WIFSIGNALED(how)) {
+        fprintf(stderr, "%s: the %s (process %d) was ended by signal %d (%s); %s\n", s->options->tool,
+                name_of(child->kind), (int)pid, WTERMSIG(how), strsignal(WTERMSIG(how)), then);
+    } else {
+        fprintf(stderr, "%s: the %s (process %d) ended with status %d%s; %s\n", s->options->tool, name_of(child->kind),
+                (int)pid, WEXITSTATUS(how), WEXITSTATUS(how) == HOST_EXIT_HANGS ? " (it hung)" : "", then);
+    }
+}
+
+static void end_run(Supervisor *s, int exit_status) {
+    s->is_over = true;
+    s->over_s = host_now_s();
+    s->exit_status = exit_status;
+}
+
+static bool run_has_begun(const Supervisor *s) {
+    char path[HOST_PATH_MAX];
+    return host_run_config_path(s->options->run, path) == STATUS_OK && host_file_exists(path);
+}
+
+// Whether the trainer's death leaves hope: not where it dies again and again before the next checkpoint.
+static bool trainer_goes_on(Supervisor *s, int how) {
+    char path[HOST_PATH_MAX];
+    int64_t checkpoint;
+    bool died = WIFSIGNALED(how) || WEXITSTATUS(how) == HOST_EXIT_HANGS;
+    if (!died || s->is_stopping) return false;
+    if (host_run_newest_checkpoint(s->options->run, &checkpoint, path) != STATUS_OK) return false;
+    s->fruitless = checkpoint > s->checkpoint ? 0 : s->fruitless + 1;
+    s->checkpoint = checkpoint;
+    s->has_begun = run_has_begun(s);
+    return s->fruitless < FRUITLESS_MAX;
+}
+
+static void on_death(Supervisor *s, Child *child, int how) {
+    pid_t pid = child->pid;
+    bool ended_well = WIFEXITED(how) && WEXITSTATUS(how) == 0;
+    child->pid = 0;
+    child->short_lives = host_now_s() - child->born_s < SHORT_LIFE_S ? child->short_lives + 1 : 0;
+    double delay_s = DELAY_STEP_S * child->short_lives;
+    child->next_s = host_now_s() + (delay_s < DELAY_MOST_S ? delay_s : DELAY_MOST_S);
+    if (s->is_over) {
+        child->is_over = true;
+    } else if (child->kind == KIND_TRAINER) {
+        child->is_over = !trainer_goes_on(s, how);
+        if (!child->is_over) note(s, child, pid, how, "it goes on from the last checkpoint");
+        if (child->is_over && WIFSIGNALED(how)) note(s, child, pid, how, "this ends the run");
+        if (child->is_over) end_run(s, WIFEXITED(how) ? WEXITSTATUS(how) : 1);
+    } else {
+        bool was_wrong = WIFEXITED(how) && WEXITSTATUS(how) == EXIT_USAGE;
+        child->is_over = ended_well || was_wrong || child->short_lives > LIVES_MAX;
+        if (!ended_well) note(s, child, pid, how, child->is_over ? "it is given up" : "another one is started");
+    }
+}
+
+static void reap(Supervisor *s) {
+    for (int i = 0; i < s->count; i++) {
+        Child *child = &s->children[i];
+        int how;
+        if (child->pid > 0 && waitpid(child->pid, &how, WNOHANG) == child->pid) on_death(s, child, how);
+    }
+}
+
+static void send_signal(const Supervisor *s, Kind kind, int signal_number) {
+    for (int i = 0; i < s->count; i++)
+        if (s->children[i].kind == kind && s->children[i].pid > 0) kill(s->children[i].pid, signal_number);
+}
+
+// ---- what the master says ------------------------------------------------------------------------------------------
+
+static void on_line(Supervisor *s) {
+    long long pid;
+    s->beat_s = host_now_s();
+    if (sscanf(s->line, HOST_MASTER_HUNG_LINE, &pid) != 1) return;
+    for (int i = 0; i < s->count; i++) // a number of this host's only if it is a child's
+        if (s->children[i].kind != KIND_MASTER && s->children[i].pid == pid) kill(s->children[i].pid, SIGKILL);
+}
+
+static void read_master(Supervisor *s) {
+    char byte;
+    while (s->pipe_fd >= 0) {
+        ssize_t got = read(s->pipe_fd, &byte, 1);
+        if (got == 0) { // it has died
+            close(s->pipe_fd);
+            s->pipe_fd = -1;
+        }
+        if (got <= 0) return;
+        if (s->line_bytes < sizeof s->line - 1) s->line[s->line_bytes++] = byte;
+        if (byte != '\n') continue;
+        s->line[s->line_bytes] = '\0';
+        on_line(s);
+        s->line_bytes = 0;
+    }
+}
+
+// ---- the loop ------------------------------------------------------------------------------------------------------
+
+static Status start_due(Supervisor *s) {
+    for (int i = 0; i < s->count; i++) {
+        Child *child = &s->children[i];
+        if (child->pid == 0 && !child->is_over && !s->is_over && host_now_s() >= child->next_s) TRY(start(s, child));
+    }
+    return STATUS_OK;
+}
+
+static bool all_gone(const Supervisor *s) {
+    for (int i = 0; i < s->count; i++)
+        if (s->children[i].pid > 0) return false;
+    return true;
+}
+
+// The trainer has ended: the master told the others so. Who stays is asked, and then made to go.
+static void send_home(Supervisor *s, double since_s) {
+    int wanted = since_s > KILL_AFTER_S ? 2 : since_s > FAREWELL_S ? 1 : 0;
+    if (wanted <= s->farewell) return;
+    s->farewell = wanted;
+    send_signal(s, KIND_EVALUATOR, wanted == 1 ? SIGTERM : SIGKILL);
+    send_signal(s, KIND_MASTER, wanted == 1 ? SIGTERM : SIGKILL);
+}
+
+static Status watch(Supervisor *s) {
+    while (!s->is_over || !all_gone(s)) {
+        TRY(start_due(s));
+        struct pollfd item = {.fd = s->pipe_fd, .events = POLLIN};
+        poll(&item, 1, POLL_MS);
+        read_master(s);
+        reap(s);
+        double now_s = host_now_s();
+        if (host_stop_requested() && !s->is_stopping) {
+            s->is_stopping = true;
+            send_signal(s, KIND_TRAINER, SIGTERM);
+        }
+        if (now_s - s->beat_s > BEAT_LIMIT_S) {
+            send_signal(s, KIND_MASTER, SIGKILL);
+            s->beat_s = now_s;
+        }
+        if (s->is_over) send_home(s, now_s - s->over_s);
+    }
+    return STATUS_OK;
+}
+
+Status host_supervise(const HostSupervision *options, int *exit_status) {
+    Supervisor s = {.options = options, .count = 2 + options->evaluators, .pipe_fd = -1, .checkpoint = -1};
+    s.children = calloc((size_t)s.count, sizeof *s.children);
+    if (s.children == NULL) return host_fail(STATUS_MEMORY, "no memory for %d processes", s.count);
+    s.has_begun = run_has_begun(&s);
+    for (int i = 0; i < s.count; i++) {
+        s.children[i].kind = i == 0 ? KIND_MASTER : i == 1 ? KIND_TRAINER : KIND_EVALUATOR;
+        s.children[i].place = i - 1;
+    }
+    Status status = watch(&s);
+    if (status != STATUS_OK) {
+        for (int i = 0; i < s.count; i++)
+            if (s.children[i].pid > 0) kill(s.children[i].pid, SIGKILL);
+    }
+    if (s.pipe_fd >= 0) close(s.pipe_fd);
+    free(s.children);
+    *exit_status = s.exit_status;
+    return status;
+}

@@ -1,0 +1,421 @@
+// A launcher's other processes: the supervisor that --workers makes of the one that was called, the master, evaluators,
+// and asking a master for its status.
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/master.h"
+#include "host/payload.h"
+#include "host/supervise.h"
+#include "kernels/launcher_run.h"
+
+enum { ROLE_AUTO, ROLE_MASTER, ROLE_TRAINER, ENDPOINT_MAX = 256, ARGUMENTS_MAX = 256 };
+
+#define STATUS_WAIT_S 5.0
+
+static bool has_workers(const LaunchRun *run) { return run->trainer->workers != NULL; }
+
+static int role(const LaunchRun *run) { return host_config_choice(&run->config, "role"); }
+
+static const char *text(const LaunchRun *run, const char *name) { return host_config_chars(&run->config, name); }
+
+bool launch_is_helper(const LaunchRun *run) {
+    if (!has_workers(run)) return false;
+    return role(run) == ROLE_MASTER || text(run, "status")[0] != '\0' ||
+           (text(run, "join")[0] != '\0' && role(run) != ROLE_TRAINER);
+}
+
+bool launch_is_supervisor(const LaunchRun *run) {
+    if (!has_workers(run) || role(run) != ROLE_AUTO || run->options.dry_run || run->options.eval[0] != '\0')
+        return false;
+    return host_config_int(&run->config, "workers") > 1 || text(run, "bind_address")[0] != '\0';
+}
+
+Status launch_check_workers(const LaunchRun *run) {
+    if (!has_workers(run) || role(run) != ROLE_AUTO) return STATUS_OK;
+    int64_t workers = host_config_int(&run->config, "workers"), least = host_config_int(&run->config, "min_workers");
+    if (least > workers && text(run, "bind_address")[0] == '\0') {
+        return host_fail(STATUS_USAGE, "--min-workers %lld: there are %lld; --bind-address lets others join",
+                         (long long)least, (long long)workers);
+    }
+    return STATUS_OK;
+}
+
+// ---- where a master is ---------------------------------------------------------------------------------------------
+
+static Status read_line(const char *path, char *line, size_t size) {
+    char *data;
+    size_t bytes;
+    TRY(host_file_read(path, size - 1, &data, &bytes));
+    snprintf(line, size, "%.*s", (int)strcspn(data, "\r\n"), data);
+    free(data);
+    return STATUS_OK;
+}
+
+// An endpoint, or a run's folder that says where its master is; and the keys.
+static Status find_master(const LaunchRun *run, const char *where, char endpoint[ENDPOINT_MAX], HostKeys *keys) {
+    char path[HOST_PATH_MAX], secret_path[HOST_PATH_MAX];
+    snprintf(secret_path, sizeof secret_path, "%s", text(run, "secret"));
+    snprintf(endpoint, ENDPOINT_MAX, "%s", where);
+    if (strstr(where, "://") == NULL) {
+        TRY(host_run_master_path(where, path));
+        if (!host_file_exists(path)) {
+            return host_fail(STATUS_USAGE,
+                             "'%s' is neither an endpoint (tcp://host:5555) nor the folder of a run that "
+                             "is going on with --workers or --bind-address",
+                             where);
+        }
+        TRY(read_line(path, endpoint, ENDPOINT_MAX));
+        if (secret_path[0] == '\0') TRY(host_run_secret_path(where, secret_path));
+    }
+    HostSecret secret;
+    Status status = host_secret_find(&secret, secret_path);
+    if (status == STATUS_OK) status = host_secret_keys(&secret, keys);
+    host_secret_wipe(&secret);
+    return status;
+}
+
+// ---- roles ---------------------------------------------------------------------------------------------------------
+
+static Status file_number(const char *variable, int *fd) {
+    const char *value = getenv(variable);
+    int64_t number = -1;
+    if (value == NULL) return host_fail(STATUS_USAGE, "--role master is for --workers to use: %s is not set", variable);
+    TRY(host_parse_int(variable, value, 0, 1 << 20, "", &number));
+    *fd = (int)number;
+    return STATUS_OK;
+}
+
+static Status be_master(LaunchRun *run) {
+    char endpoint[ENDPOINT_MAX];
+    HostKeys keys;
+    HostMasterOptions options = {
+        .endpoint = endpoint,
+        .keys = &keys,
+        .build = kern_build_id(),
+        .min_workers = (int)host_config_int(&run->config, "min_workers"),
+        .hang_limit_s = host_config_real(&run->config, "hang_limit"),
+    };
+    TRY(file_number(HOST_LISTEN_FD_ENVIRONMENT, &options.listen_fd));
+    TRY(file_number(HOST_SUPERVISOR_FD_ENVIRONMENT, &options.supervisor_fd));
+    TRY(find_master(run, text(run, "join"), endpoint, &keys));
+    return host_master_run(&options);
+}
+
+static Status open_member(LaunchRun *run, HostRole as, const char *endpoint, const HostKeys *keys,
+                          const char *settings) {
+    HostMemberOptions options = {
+        .endpoint = endpoint,
+        .keys = keys,
+        .role = as,
+        .build = kern_build_id(),
+        .device = run->device.text,
+        .settings = settings,
+        .threads = run->device.pool != NULL ? host_pool_threads(run->device.pool) : 1,
+        .min_workers = (int)host_config_int(&run->config, "min_workers"),
+        .patience_s = host_config_real(&run->config, "patience"),
+    };
+    return host_member_open(&options, &run->member);
+}
+
+Status launch_join_as_trainer(LaunchRun *run) {
+    if (!has_workers(run) || role(run) != ROLE_TRAINER) return STATUS_OK;
+    char *settings = NULL, endpoint[ENDPOINT_MAX];
+    HostKeys keys;
+    TRY(find_master(run, text(run, "join"), endpoint, &keys));
+    TRY(host_config_to_json(&run->config, &settings));
+    Status status = open_member(run, HOST_ROLE_TRAINER, endpoint, &keys, settings);
+    free(settings);
+    return status == STATUS_OK ? run->trainer->workers->attach(run->trainer->state, run->member) : status;
+}
+
+// An evaluator has the run's settings, and none of its own.
+static Status check_evaluator(const LaunchRun *run) {
+    const ConfigTable *table = run->trainer->table;
+    if (run->args.count > 0) {
+        return host_fail(STATUS_USAGE, "--join takes the simulator from the run: leave out '%s'",
+                         run->args.positional[0]);
+    }
+    for (int i = 0; i < table->count; i++) {
+        const ConfigOption *option = &table->options[i];
+        if (option->command || host_config_layer(&run->config, option->name) != CONFIG_ARGS) continue;
+        char name[HOST_CONFIG_NAME_MAX];
+        return host_fail(STATUS_USAGE, "--join takes its settings from the run: leave out --%s",
+                         host_config_spell(option->name, true, name));
+    }
+    return STATUS_OK;
+}
+
+static Status be_evaluator(LaunchRun *run) {
+    const KernTrainer *trainer = run->trainer;
+    char endpoint[ENDPOINT_MAX];
+    HostKeys keys;
+    TRY(check_evaluator(run));
+    TRY(find_master(run, text(run, "join"), endpoint, &keys));
+    TRY(launch_open_device(run));
+    TRY(open_member(run, HOST_ROLE_EVALUATOR, endpoint, &keys, NULL));
+    const char *settings = host_member_settings(run->member);
+    if (settings[0] == '\0') return STATUS_OK; // the run was over already
+    TRY(host_config_from_json(&run->config, CONFIG_FILE, "the master's settings", settings, strlen(settings)));
+    TRY(trainer->check(trainer->values));
+    if (!run->options.quiet) {
+        fprintf(stderr, "%s: evaluates %s on %s for the run at %s\n", trainer->tool, text(run, "env"), run->device.text,
+                text(run, "join"));
+    }
+    Status status = trainer->workers->evaluate(trainer->state, run->device.backend, trainer->values, run->member);
+    if (!run->options.quiet && (status == STATUS_OK || status == STATUS_STOPPED)) {
+        HostMemberFigures figures = host_member_figures(run->member);
+        fprintf(stderr, "%s: %s after %lld members\n", trainer->tool,
+                status == STATUS_OK ? "the run is over" : "stopped", (long long)figures.own_items);
+    }
+    return status == STATUS_STOPPED ? STATUS_OK : status;
+}
+
+// ---- status --------------------------------------------------------------------------------------------------------
+
+static double number(const json_t *object, const char *key) { return json_number_value(json_object_get(object, key)); }
+
+static const char *word(const json_t *object, const char *key) {
+    const char *value = json_string_value(json_object_get(object, key));
+    return value != NULL ? value : "?";
+}
+
+static void print_workers(const json_t *workers) {
+    size_t i;
+    const json_t *w;
+    json_array_foreach(workers, i, w) {
+        printf("  %-9s %-5s %-16s %8.0f %3.0f threads %12.0f members %12.0f members/s  %s\n", word(w, "role"),
+               word(w, "state"), word(w, "host"), number(w, "pid"), number(w, "threads"), number(w, "items"),
+               number(w, "items_per_s"), word(w, "device"));
+    }
+}
+
+static Status print_status(const char *json) {
+    json_t *all = json_loads(json, 0, NULL);
+    if (all == NULL) return host_fail(STATUS_CORRUPT, "the master's status is no JSON");
+    const json_t *f = json_object_get(all, "failures"), *t = json_object_get(all, "traffic");
+    const json_t *m = json_object_get(all, "master"), *workers = json_object_get(all, "workers");
+    printf("%s at %s: generation %.0f, %.0f of %.0f members to go; epoch %.0f, %zu workers (at least %.0f wanted)\n",
+           word(all, "env"), word(all, "endpoint"), number(all, "generation"), number(all, "items_left"),
+           number(all, "items"), number(all, "epoch"), json_array_size(workers), number(all, "min_workers"));
+    print_workers(workers);
+    printf(
+        "failures: %.0f deaths, %.0f crashes, %.0f hangs, %.0f refused, %.0f strangers; %.0f members computed again, "
+        "%.0f lost\n",
+        number(f, "deaths"), number(f, "crashes"), number(f, "hangs"), number(f, "refusals"), number(f, "strangers"),
+        number(f, "repeated_items"), number(f, "lost_items"));
+    printf("traffic: %.0f payloads of %.0f bytes, %.0f results of %.0f bytes; %.0f leases\n",
+           number(t, "payload_messages"), number(t, "payload_bytes"), number(t, "result_messages"),
+           number(t, "result_bytes"), number(all, "leases"));
+    printf("master: %.1f s old, %.2f s of CPU time, %.1f MiB\n", number(m, "age_s"), number(m, "cpu_s"),
+           number(m, "memory_bytes") / 1048576.0);
+    json_decref(all);
+    return STATUS_OK;
+}
+
+static Status show_status(const LaunchRun *run) {
+    char endpoint[ENDPOINT_MAX], *json = NULL;
+    HostKeys keys;
+    TRY(find_master(run, text(run, "status"), endpoint, &keys));
+    TRY(host_master_ask(endpoint, &keys, STATUS_WAIT_S, &json));
+    Status status = STATUS_OK;
+    if (run->options.json) {
+        puts(json);
+    } else {
+        status = print_status(json);
+    }
+    free(json);
+    return status;
+}
+
+Status launch_help_run(LaunchRun *run) {
+    if (text(run, "status")[0] != '\0') return show_status(run);
+    return role(run) == ROLE_MASTER ? be_master(run) : be_evaluator(run);
+}
+
+// ---- the supervisor ------------------------------------------------------------------------------------------------
+
+// A command line, in memory of its own.
+typedef struct Arguments {
+    int count;
+    bool is_short; // of memory
+    char *at[ARGUMENTS_MAX + 1];
+} Arguments;
+
+static void add_word(Arguments *arguments, const char *word) {
+    char *copy = strdup(word);
+    if (copy == NULL || arguments->count == ARGUMENTS_MAX) {
+        arguments->is_short = true;
+        free(copy);
+        return;
+    }
+    arguments->at[arguments->count++] = copy;
+}
+
+static void add(Arguments *arguments, const char *name, const char *value) {
+    char spelled[HOST_CONFIG_NAME_MAX], line[HOST_CONFIG_NAME_MAX + HOST_PATH_MAX];
+    snprintf(line, sizeof line, "--%s=%s", host_config_spell(name, true, spelled), value);
+    add_word(arguments, line);
+}
+
+static void free_arguments(Arguments *arguments) {
+    for (int i = 0; i < arguments->count; i++)
+        free(arguments->at[i]);
+}
+
+static bool is_one_of(const char *name, const char *const *names) {
+    for (; *names != NULL; names++)
+        if (strcmp(name, *names) == 0) return true;
+    return false;
+}
+
+// Passes on what the command line gave, but for some.
+static void add_given(const LaunchRun *run, Arguments *arguments, bool settings, const char *const *left_out) {
+    const ConfigTable *table = run->trainer->table;
+    for (int i = 0; i < table->count; i++) {
+        const ConfigOption *option = &table->options[i];
+        if (host_config_layer(&run->config, option->name) != CONFIG_ARGS || is_one_of(option->name, left_out)) continue;
+        if (!option->command && !settings) continue;
+        char value[HOST_TEXT_MAX];
+        if (option->type != CONFIG_TYPE_LIST) {
+            add(arguments, option->name, host_config_text(&run->config, option->name, value, sizeof value));
+            continue;
+        }
+        const HostTextList *list = (const void *)((const unsigned char *)run->config.values + option->offset_bytes);
+        for (int k = 0; k < list->count; k++)
+            if (list->layer[k] == CONFIG_ARGS) add(arguments, option->name, list->at[k]);
+    }
+}
+
+// How many cores each worker gets for itself (0: they share), and how many threads.
+static int share_cores(const LaunchRun *run, int *threads) {
+    int workers = (int)host_config_int(&run->config, "workers"), allowed = host_cpu_allowed();
+    int each = allowed / workers > 1 ? allowed / workers : 1;
+    *threads = run->options.threads > 0 ? run->options.threads : each;
+    return *threads <= each && workers <= allowed ? *threads : 0;
+}
+
+typedef struct Plan {
+    Arguments master, trainer, trainer_again, evaluator;
+    char endpoint[ENDPOINT_MAX];
+} Plan;
+
+static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cores) {
+    static const char *const for_master[] = {"hang_limit", "min_workers", NULL};
+    static const char *const not_trainer[] = {"workers", "bind_address", "out",        "resume", "threads",
+                                              "bind",    "secret",       "hang_limit", NULL};
+    static const char *const not_again[] = {"workers", "bind_address", "out",    "resume",     "threads",
+                                            "bind",    "secret",       "config", "hang_limit", NULL};
+    static const char *const for_evaluator[] = {"device", "gpu", "isa", "lanes", "patience", NULL};
+    Arguments *all[] = {&plan->master, &plan->trainer, &plan->trainer_again, &plan->evaluator};
+    char number_text[32], bind[16];
+    snprintf(number_text, sizeof number_text, "%d", threads);
+    host_config_text(&run->config, "bind", bind, sizeof bind);
+    for (int i = 0; i < 4; i++) {
+        memset(all[i], 0, sizeof *all[i]);
+        add_word(all[i], run->trainer->tool);
+        add(all[i], "join", plan->endpoint);
+        if (i == 0) continue;
+        add(all[i], "threads", number_text);
+        add(all[i], "bind", cores > 0 ? bind : "none"); // pinned to one and the same core they would only wait
+    }
+    char value[64];
+    add(&plan->master, "role", "master");
+    for (int i = 0; for_master[i] != NULL; i++)
+        add(&plan->master, for_master[i], host_config_text(&run->config, for_master[i], value, sizeof value));
+    for (int i = 0; for_evaluator[i] != NULL; i++)
+        add(&plan->evaluator, for_evaluator[i], host_config_text(&run->config, for_evaluator[i], value, sizeof value));
+    add(&plan->evaluator, "quiet", "true");
+    add(&plan->trainer, "role", "trainer");
+    add(&plan->trainer, run->options.resume[0] != '\0' ? "resume" : "out", run->dir.path);
+    add_given(run, &plan->trainer, true, not_trainer);
+    add(&plan->trainer_again, "role", "trainer");
+    add(&plan->trainer_again, "resume", run->dir.path);
+    add_given(run, &plan->trainer_again, false, not_again);
+}
+
+// The run's folder is made or found here, so that a trainer that is started again has the same one.
+static Status prepare_folder(LaunchRun *run) {
+    bool resume = run->options.resume[0] != '\0';
+    TRY(resume ? host_run_dir_resume(&run->dir, run->options.resume)
+               : host_run_dir_create(&run->dir, run->options.out, run->options.env));
+    host_run_dir_close(&run->dir); // the trainer holds it
+    return STATUS_OK;
+}
+
+// The secret that was given, that of a run that goes on, or a fresh one; into the folder and the environment.
+static Status prepare_secret(const LaunchRun *run, HostKeys *keys) {
+    char path[HOST_PATH_MAX];
+    HostSecret secret;
+    TRY(host_run_secret_path(run->dir.path, path));
+    bool is_given = getenv(HOST_SECRET_ENVIRONMENT) != NULL || text(run, "secret")[0] != '\0';
+    Status status;
+    if (is_given) {
+        status = host_secret_find(&secret, text(run, "secret"));
+    } else {
+        status = host_file_exists(path) ? host_secret_read(&secret, path) : host_secret_make(&secret);
+    }
+    if (status == STATUS_OK) status = host_secret_write(&secret, path);
+    if (status == STATUS_OK) status = host_secret_keys(&secret, keys);
+    if (status == STATUS_OK && setenv(HOST_SECRET_ENVIRONMENT, secret.text, 1) != 0)
+        status = host_fail(STATUS_MEMORY, "no memory for the environment");
+    host_secret_wipe(&secret);
+    return status;
+}
+
+static Status write_endpoint(const LaunchRun *run, const char *endpoint) {
+    char path[HOST_PATH_MAX], line[ENDPOINT_MAX + 1];
+    TRY(host_run_master_path(run->dir.path, path));
+    int length = snprintf(line, sizeof line, "%s\n", endpoint);
+    HostFilePart part = {line, (size_t)length};
+    return host_file_replace(path, &part, 1);
+}
+
+static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
+    int threads, cores = share_cores(run, &threads);
+    plan_commands(run, plan, threads, cores);
+    if (plan->master.is_short || plan->trainer.is_short || plan->trainer_again.is_short || plan->evaluator.is_short)
+        return host_fail(STATUS_MEMORY, "the command line is too long to be passed on");
+    HostKeys keys;
+    TRY(prepare_secret(run, &keys));
+    host_payload_sweep(host_secret_tag(&keys)); // of this run when it was killed, all of it
+    TRY(write_endpoint(run, plan->endpoint));
+    if (!run->options.quiet) {
+        fprintf(stderr, "%s: %lld workers of %d thread%s; others join with: %s --join %s --secret %s/secret\n",
+                run->trainer->tool, (long long)host_config_int(&run->config, "workers"), threads,
+                threads == 1 ? "" : "s", run->trainer->tool, plan->endpoint, run->dir.path);
+    }
+    HostSupervision supervision = {
+        .tool = run->trainer->tool,
+        .run = run->dir.path,
+        .master = plan->master.at,
+        .trainer = plan->trainer.at,
+        .trainer_again = plan->trainer_again.at,
+        .evaluator = plan->evaluator.at,
+        .evaluators = (int)host_config_int(&run->config, "workers") - 1,
+        .listen_fd = fd,
+        .cores = cores,
+        .quiet = run->options.quiet,
+    };
+    Status status = host_supervise(&supervision, exit_status);
+    host_payload_sweep(host_secret_tag(&keys));
+    char path[HOST_PATH_MAX];
+    if (host_run_master_path(run->dir.path, path) == STATUS_OK) unlink(path); // there is no master any more
+    return status;
+}
+
+Status launch_supervise(LaunchRun *run, int *exit_status) {
+    static Plan plan; // large
+    int fd;
+    const char *address = text(run, "bind_address");
+    TRY(host_listen(address[0] != '\0' ? address : "tcp://127.0.0.1:*", &fd, plan.endpoint, sizeof plan.endpoint));
+    Status status = prepare_folder(run);
+    if (status == STATUS_OK) status = supervise(run, &plan, fd, exit_status);
+    close(fd);
+    free_arguments(&plan.master);
+    free_arguments(&plan.trainer);
+    free_arguments(&plan.trainer_again);
+    free_arguments(&plan.evaluator);
+    return status;
+}

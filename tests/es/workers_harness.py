@@ -1,0 +1,163 @@
+"""Runs of several workers, for tests and soaks: starting one, seeing its processes, waiting for a moment in it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from esrun_harness import ESRUN, SANITIZED, EsrunTest, program
+
+ESRUN_FAULTS = os.path.abspath(os.environ.get("ESRUN_FAULTS", "build/bin/tests/esrun_faults"))
+PATIENCE_S = 240 if SANITIZED else 90
+
+
+def children(pid):
+    """The processes that a supervisor has started: {pid: "master" | "trainer" | "evaluator"}."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            line = (entry / "cmdline").read_text()
+        except (OSError, IndexError, ValueError):
+            continue  # it has just ended
+        if parent == pid and "--join=" in line:
+            role = line.partition("--role=")[2].partition("\0")[0]
+            found[int(entry.name)] = role or "evaluator"
+    return found
+
+
+def state(pid):
+    """The letter that ps shows: R, S, T, Z; None if the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return None
+
+
+def shared_memory():
+    """Names of payloads that some run has left or is using."""
+    return {p.name for p in Path("/dev/shm").glob("shoal-????????????????-*")}
+
+
+def payloads(pid):
+    """Names of the payloads that a process has mapped."""
+    try:
+        maps = Path(f"/proc/{pid}/maps").read_text()
+    except OSError:
+        return set()  # it has just ended
+    return set(re.findall(r"/dev/shm/(shoal-[0-9a-f]{16}-\d+)", maps))
+
+
+class WorkersRun:
+    """A run of several workers, on its way."""
+
+    def __init__(self, out, args, environment=None, tool=ESRUN):
+        self.out, self.args, self.names = Path(out), [str(a) for a in args], set()
+        call = [tool, *self.args, "--json", "--quiet"] + ([] if "--resume" in self.args else ["--out", str(out)])
+        self.process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.out.parent,
+                                        env={**os.environ, **(environment or {})})  # fmt: skip
+
+    def rows(self):
+        try:
+            return (self.out / "metrics.csv").read_bytes().count(b"\n") - 1
+        except OSError:
+            return 0
+
+    def wait_until(self, holds, what):
+        """Returns what holds() gives once that is true; the run must go on meanwhile."""
+        until = time.monotonic() + PATIENCE_S
+        while not (value := holds()):
+            if self.process.poll() is not None:
+                raise AssertionError(f"the run ended before {what}: {self.process.communicate()}")
+            if time.monotonic() > until:
+                raise AssertionError(f"waited {PATIENCE_S} s for {what}; status: {self.status()}")
+            time.sleep(0.005)
+        return value
+
+    def wait_for_rows(self, count):
+        self.wait_until(lambda: self.rows() >= count, f"{count} generations")
+
+    def status(self):
+        done = subprocess.run([ESRUN, "--status", self.out, "--json"], capture_output=True, text=True, check=False)
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
+    def wait_for_status(self, holds, what):
+        """The first status for which that is true."""
+        return self.wait_until(lambda: (s := self.status()) and holds(s) and s, what)
+
+    def wait_for_workers(self, count):
+        return self.wait_for_status(lambda s: sum(w["state"] in ("works", "waits") for w in s["workers"]) >= count,
+                                    f"{count} workers")  # fmt: skip
+
+    def pids(self, role):
+        return [pid for pid, name in children(self.process.pid).items() if name == role]
+
+    def end(self):
+        """Waits for the end; its result, with "stderr" added."""
+        out, err = self.process.communicate(timeout=PATIENCE_S)
+        if self.process.returncode != 0:
+            raise AssertionError(f"{self.args}: status {self.process.returncode}: {out}{err}")
+        if "Sanitizer" in err:  # of a process that was then started again
+            raise AssertionError(err)
+        return {**json.loads(out), "stderr": err}
+
+    def kill(self):
+        """Ends it, with its children, whatever state they are in. What it shared in memory stays, until the run goes on or
+        sweep() removes it."""
+        for pid in self.pids("trainer"):
+            self.names |= payloads(pid)
+        for pid in [*children(self.process.pid), self.process.pid]:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.communicate()
+
+
+    def sweep(self):
+        for name in shared_memory():
+            if any(name.startswith(mine[: len("shoal-01234567")]) for mine in self.names):
+                Path("/dev/shm", name).unlink(missing_ok=True)
+
+
+class WorkersTest(EsrunTest):
+    """A test of runs with several workers."""
+
+    SLOW = {"SHOAL_TEST_SLOW_MS": "20"}
+
+    def setUp(self):
+        super().setUp()
+        self.runs = []
+
+    def tearDown(self):
+        for run in self.runs:
+            if run.process.poll() is None:
+                run.kill()
+            run.sweep()
+            run.process.stdout.close()
+            run.process.stderr.close()
+        super().tearDown()
+
+    def args(self, env="cartpole", **changes):
+        return self.fixed(env, **{"threads": 1, **changes})
+
+    def begin(self, *args, workers=4, environment=None, tool=ESRUN_FAULTS):
+        run = WorkersRun(self.path(), [*args, f"--workers={workers}"], environment, tool)
+        self.runs.append(run)
+        return run
+
+    def reference(self, env="cartpole", **changes):
+        return self.good(*self.args(env, **changes), "--out", self.path())
+
+    def same_end(self, expected, run):
+        done = run.end()
+        self.assertEqual(expected["params_hash"], done["params_hash"], done)
+        self.assertEqual(expected["env_steps"], done["env_steps"])
+        self.assertEqual(expected["test_return_mean"], done["test_return_mean"])
+        self.same_rows(expected["run"], run.out)
+        return done

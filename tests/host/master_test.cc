@@ -1,0 +1,398 @@
+// The master over real sockets: who may join, what strangers can do to it, rounds from begin to end.
+#include "host/master.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "host/clock.h"
+#include "host/link.h"
+#include "host/member.h"
+#include "host/signals.h"
+#include "host/supervise.h"
+#include "tests/host/host_test.h"
+#include "tests/kernels/fresh_seed.h"
+
+namespace {
+
+const double patience_s = 60.0;
+
+void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+int64_t count_of(const std::string &json, const std::string &key) {
+    size_t at = json.find("\"" + key + "\":");
+    return at == std::string::npos ? -1 : std::stoll(json.substr(at + key.size() + 3));
+}
+
+size_t workers_of(const std::string &json) {
+    size_t count = 0;
+    for (size_t at = 0; (at = json.find("\"role\":", at)) != std::string::npos; at++)
+        count++;
+    return count;
+}
+
+// A master on a thread of its own; ended by a trainer's FINISH.
+class MasterTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        HostSecret secret;
+        ASSERT_OK(host_secret_make(&secret));
+        ASSERT_OK(host_secret_keys(&secret, &keys_));
+        ASSERT_OK(host_listen("tcp://127.0.0.1:*", &options_.listen_fd, endpoint_, sizeof endpoint_));
+        options_.endpoint = endpoint_;
+        options_.keys = &keys_;
+        options_.build = "build-1";
+        options_.supervisor_fd = -1;
+        options_.min_workers = 1;
+        options_.hang_limit_s = 30.0;
+        thread_ = std::thread([this] { status_ = host_master_run(&options_); });
+    }
+
+    void TearDown() override {
+        if (is_over_) {
+            thread_.join();
+            EXPECT_EQ(STATUS_OK, status_);
+            return;
+        }
+        HostLink link;
+        ASSERT_OK(host_link_connect(&link, endpoint_, &keys_));
+        greet(&link, HOST_ROLE_TRAINER, "build-1");
+        HostMessage finish = {};
+        finish.type = HOST_MESSAGE_FINISH;
+        ASSERT_OK(host_link_send(&link, nullptr, &finish));
+        host_link_close(&link, 10000);
+        thread_.join();
+        EXPECT_EQ(STATUS_OK, status_);
+    }
+
+    static void greet(HostLink *link, HostRole role, const std::string &build) {
+        std::string about = R"({"build":")" + build + R"(","host":"h","device":"d","settings":{"env":"toy"}})";
+        HostMessage hello = {};
+        hello.type = HOST_MESSAGE_HELLO;
+        hello.value[0] = HOST_WIRE_PROTOCOL;
+        hello.value[1] = role;
+        hello.value[2] = getpid();
+        hello.value[3] = 1;
+        hello.bytes = reinterpret_cast<const unsigned char *>(about.data());
+        hello.size_bytes = about.size();
+        ASSERT_OK(host_link_send(link, nullptr, &hello));
+    }
+
+    std::string ask() {
+        char *json = nullptr;
+        EXPECT_OK(host_master_ask(endpoint_, &keys_, patience_s, &json));
+        std::string text = json != nullptr ? json : "";
+        free(json);
+        return text;
+    }
+
+    // Asks until it holds.
+    template <class Holds> std::string ask_until(Holds holds) {
+        for (double until_s = host_now_s() + patience_s; host_now_s() < until_s;) {
+            std::string json = ask();
+            if (holds(json)) return json;
+            sleep_ms(10);
+        }
+        ADD_FAILURE() << "the master never said what was waited for: " << ask();
+        return "";
+    }
+
+    HostMemberOptions member(HostRole role) const {
+        HostMemberOptions options = {};
+        options.endpoint = endpoint_;
+        options.keys = &keys_;
+        options.role = role;
+        options.build = "build-1";
+        options.device = "toy";
+        options.settings = role == HOST_ROLE_TRAINER ? "{\"env\":\"toy\"}" : nullptr;
+        options.threads = 1;
+        options.patience_s = patience_s;
+        return options;
+    }
+
+    int port() const { return std::stoi(std::string(endpoint_).substr(std::string(endpoint_).rfind(':') + 1)); }
+
+    HostMasterOptions options_ = {};
+    HostKeys keys_ = {};
+    char endpoint_[64] = "";
+    std::thread thread_;
+    Status status_ = STATUS_SYSTEM;
+    bool is_over_ = false; // the test itself has said FINISH
+};
+
+// Sends a HELLO and a few more messages over a socket that was set up by `prepare`; the master must not notice them.
+template <class Prepare> void talk(const char *endpoint, Prepare prepare) {
+    void *context = zmq_ctx_new();
+    void *socket = zmq_socket(context, ZMQ_DEALER);
+    int linger = 0;
+    zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
+    prepare(socket);
+    ASSERT_EQ(0, zmq_connect(socket, endpoint));
+    const std::string about = R"({"build":"build-1"})";
+    for (int type : {HOST_MESSAGE_HELLO, HOST_MESSAGE_WANT, HOST_MESSAGE_FINISH, HOST_MESSAGE_ASK_STATUS}) {
+        HostMessage message = {};
+        message.type = static_cast<HostMessageType>(type);
+        message.value[0] = type == HOST_MESSAGE_HELLO ? HOST_WIRE_PROTOCOL : 0;
+        if (type == HOST_MESSAGE_HELLO) {
+            message.bytes = reinterpret_cast<const unsigned char *>(about.data());
+            message.size_bytes = about.size();
+        }
+        std::vector<unsigned char> wire(host_wire_size(&message));
+        host_wire_encode(&message, wire.data());
+        zmq_send(socket, wire.data(), wire.size(), ZMQ_DONTWAIT);
+    }
+    char answer[64];
+    int wait_ms = 600;
+    zmq_setsockopt(socket, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
+    EXPECT_EQ(-1, zmq_recv(socket, answer, sizeof answer, 0)) << "it was answered";
+    zmq_close(socket);
+    zmq_ctx_term(context);
+}
+
+TEST_F(MasterTest, PlaintextChangesNothing) {
+    talk(endpoint_, [](void *) {});
+    std::string json = ask();
+    EXPECT_EQ(0U, workers_of(json)) << json;
+    EXPECT_EQ(0, count_of(json, "joins")) << json;
+    EXPECT_GE(count_of(json, "strangers"), 1) << json;
+}
+
+TEST_F(MasterTest, OtherKeysChangeNothing) {
+    HostSecret secret;
+    HostKeys other;
+    ASSERT_OK(host_secret_make(&secret));
+    ASSERT_OK(host_secret_keys(&secret, &other));
+    // The master's key is right, and the worker's is some other one; then the other way round.
+    for (bool knows_master : {true, false}) {
+        const HostKeys &mine = knows_master ? other : keys_, &theirs = knows_master ? keys_ : other;
+        talk(endpoint_, [&](void *socket) {
+            zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, theirs.master_public, HOST_KEY_BYTES);
+            zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, mine.worker_public, HOST_KEY_BYTES);
+            zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, mine.worker_secret, HOST_KEY_BYTES);
+        });
+    }
+    std::string json = ask();
+    EXPECT_EQ(0U, workers_of(json)) << json;
+    EXPECT_EQ(0, count_of(json, "joins")) << json;
+    EXPECT_GE(count_of(json, "strangers"), 1) << json;
+}
+
+// Carries bytes between one client and the master, and keeps what the client said.
+class Relay {
+  public:
+    explicit Relay(int master_port) : master_port_(master_port) {
+        char endpoint[64];
+        EXPECT_OK(host_listen("tcp://127.0.0.1:*", &listen_fd_, endpoint, sizeof endpoint));
+        endpoint_ = endpoint;
+        thread_ = std::thread([this] { run(); });
+    }
+    ~Relay() {
+        if (thread_.joinable()) end();
+    }
+    const char *endpoint() const { return endpoint_.c_str(); }
+    std::string end() {
+        quits_ = true;
+        thread_.join();
+        close(listen_fd_);
+        return said_;
+    }
+    static int connect_to(int port) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        sockaddr_in to = {};
+        to.sin_family = AF_INET;
+        to.sin_port = htons(static_cast<uint16_t>(port));
+        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        EXPECT_EQ(0, connect(fd, reinterpret_cast<sockaddr *>(&to), sizeof to));
+        return fd;
+    }
+
+  private:
+    void run() {
+        int client = -1;
+        while (!quits_ && (client = accept(listen_fd_, nullptr, nullptr)) < 0)
+            sleep_ms(5);
+        int master = connect_to(master_port_);
+        char bytes[4096];
+        while (!quits_) {
+            pollfd ends[] = {{client, POLLIN, 0}, {master, POLLIN, 0}};
+            poll(ends, 2, 20);
+            for (int i = 0; i < 2; i++) {
+                if ((ends[i].revents & POLLIN) == 0) continue;
+                ssize_t got = read(ends[i].fd, bytes, sizeof bytes);
+                if (got <= 0) quits_ = true;
+                if (got > 0 && i == 0) said_.append(bytes, static_cast<size_t>(got));
+                if (got > 0 && write(ends[1 - i].fd, bytes, static_cast<size_t>(got)) != got) quits_ = true;
+            }
+        }
+        if (client >= 0) close(client);
+        close(master);
+    }
+
+    int master_port_, listen_fd_ = -1;
+    std::string endpoint_, said_;
+    std::atomic<bool> quits_{false};
+    std::thread thread_;
+};
+
+TEST_F(MasterTest, AReplayChangesNothing) {
+    Relay relay(port());
+    HostLink link;
+    ASSERT_OK(host_link_connect(&link, relay.endpoint(), &keys_));
+    greet(&link, HOST_ROLE_EVALUATOR, "build-1");
+    ask_until([](const std::string &json) { return workers_of(json) == 1; });
+    host_link_close(&link, 100);
+    std::string said = relay.end();
+    ASSERT_GT(said.size(), 200U);
+    std::string before = ask_until([](const std::string &json) { return workers_of(json) == 0; });
+    ASSERT_EQ(1, count_of(before, "joins"));
+    for (int i = 0; i < 3; i++) {
+        int fd = Relay::connect_to(port());
+        ASSERT_EQ(static_cast<ssize_t>(said.size()), send(fd, said.data(), said.size(), MSG_NOSIGNAL));
+        sleep_ms(200);
+        close(fd);
+    }
+    std::string after = ask();
+    EXPECT_EQ(0U, workers_of(after)) << after;
+    EXPECT_EQ(1, count_of(after, "joins")) << after;
+}
+
+TEST_F(MasterTest, AnotherBuildIsRefusedByName) {
+    HostMemberOptions options = member(HOST_ROLE_EVALUATOR);
+    options.build = "build-2";
+    HostMember *none;
+    EXPECT_FAILS(STATUS_SYSTEM, "refused", host_member_open(&options, &none));
+    EXPECT_NE(nullptr, strstr(host_message(), "build-1"));
+    EXPECT_NE(nullptr, strstr(host_message(), "build-2"));
+    EXPECT_EQ(nullptr, none);
+    EXPECT_EQ(1, count_of(ask(), "refusals"));
+}
+
+// Whatever workers with the right key say, the master goes on.
+TEST_F(MasterTest, NonsenseFromWorkers) {
+    std::mt19937_64 random(fresh_seed());
+    HostLink link[3];
+    for (auto &l : link)
+        ASSERT_OK(host_link_connect(&l, endpoint_, &keys_));
+    const int64_t values[] = {0, 1, 2, 7, -1, 64, 100000, INT32_MAX, INT64_MAX, INT64_MIN};
+    for (int i = 0; i < 6000; i++) {
+        HostLink *from = &link[random() % 3];
+        if (i % 100 < 3) greet(from, static_cast<HostRole>(random() % 2), "build-1");
+        unsigned char bytes[64];
+        for (size_t k = 0; k < sizeof bytes; k += 8) {
+            uint64_t value = random() % 3 == 0 ? random() : random() % 40;
+            memcpy(bytes + k, &value, 8);
+        }
+        HostMessage message = {};
+        message.type = static_cast<HostMessageType>(random() % HOST_MESSAGE_TYPES);
+        if (message.type == HOST_MESSAGE_FINISH || message.type == HOST_MESSAGE_ASK_STATUS) continue;
+        for (int64_t &value : message.value)
+            value = random() % 2 == 0 ? values[random() % 10] : static_cast<int64_t>(random() % 8);
+        HostMessage empty = message;
+        size_t fixed = host_wire_size(&empty);
+        message.bytes = bytes;
+        message.size_bytes = random() % sizeof bytes;
+        std::vector<unsigned char> wire(fixed + message.size_bytes);
+        // Types without bytes are sent with some too: those are refused.
+        host_wire_encode(&empty, wire.data());
+        memcpy(wire.data() + fixed, bytes, random() % 4 == 0 ? 0 : message.size_bytes);
+        if (random() % 4 == 0) wire.resize(fixed);
+        zmq_send(from->socket, wire.data(), wire.size(), ZMQ_DONTWAIT);
+    }
+    for (auto &l : link)
+        host_link_close(&l, 1000);
+    std::string json = ask_until([](const std::string &text) { return workers_of(text) == 0; });
+    EXPECT_GT(count_of(json, "joins"), 0) << json;
+}
+
+// What an item's records are, for a payload.
+void compute(int32_t item, const unsigned char *payload, unsigned char *first, unsigned char *second) {
+    first[0] = static_cast<unsigned char>(payload[0] + item * 3);
+    for (int i = 0; i < 5; i++)
+        second[i] = static_cast<unsigned char>(payload[1] ^ (item >> i));
+}
+
+void work(HostMember *m, const HostTask &task) {
+    size_t count = static_cast<size_t>(task.count);
+    std::vector<unsigned char> first(count), second(5 * count);
+    for (int32_t i = 0; i < task.count; i++)
+        compute(task.first + i, task.payload, &first[static_cast<size_t>(i)], &second[5 * static_cast<size_t>(i)]);
+    const void *records[] = {first.data(), second.data()};
+    const size_t bytes[] = {1, 5};
+    ASSERT_OK(host_member_finish(m, &task, records, bytes));
+}
+
+void evaluate(const HostMemberOptions &options) {
+    HostMember *m;
+    ASSERT_OK(host_member_open(&options, &m));
+    EXPECT_STREQ("{\"env\":\"toy\"}", host_member_settings(m));
+    for (;;) {
+        HostTask task;
+        Status status = host_member_next(m, &task);
+        ASSERT_EQ(STATUS_OK, status) << host_message();
+        if (task.count == 0) break;
+        ASSERT_EQ(2U, task.payload_bytes);
+        work(m, task);
+    }
+    host_member_close(m, false);
+}
+
+TEST_F(MasterTest, RoundsOfThreeWorkers) {
+    HostMemberOptions trainer = member(HOST_ROLE_TRAINER), evaluator = member(HOST_ROLE_EVALUATOR);
+    HostMember *m;
+    ASSERT_OK(host_member_open(&trainer, &m));
+    std::thread others[] = {std::thread([&] { evaluate(evaluator); }), std::thread([&] { evaluate(evaluator); })};
+    ask_until([](const std::string &json) { return workers_of(json) == 3; });
+    std::mt19937_64 random(fresh_seed());
+    for (int round = 0; round < 60; round++) {
+        int32_t count = 1 + static_cast<int32_t>(random() % 500);
+        size_t items = static_cast<size_t>(count);
+        std::vector<unsigned char> first(items, 0xEE), second(5 * items, 0xEE);
+        unsigned char payload[2] = {static_cast<unsigned char>(random()), static_cast<unsigned char>(random())};
+        HostRound r = {};
+        r.label = round;
+        r.count = count;
+        r.grain = 1 + round % 2 < count ? 1 + round % 2 : 1;
+        r.payload = payload;
+        r.payload_bytes = sizeof payload;
+        r.records[0] = first.data();
+        r.records[1] = second.data();
+        r.record_bytes[0] = 1;
+        r.record_bytes[1] = 5;
+        ASSERT_OK(host_member_begin(m, &r));
+        for (;;) {
+            HostTask task;
+            ASSERT_OK(host_member_next(m, &task));
+            if (task.count == 0) break;
+            task.payload = payload;
+            work(m, task);
+        }
+        int32_t lost;
+        host_member_lost(m, &lost);
+        ASSERT_EQ(0, lost);
+        ASSERT_FALSE(host_member_is_refuted(m));
+        for (int32_t i = 0; i < count; i++) {
+            unsigned char want[6];
+            compute(i, payload, want, want + 1);
+            ASSERT_EQ(want[0], first[static_cast<size_t>(i)]) << "round " << round << ", item " << i;
+            ASSERT_EQ(0, memcmp(want + 1, &second[5 * static_cast<size_t>(i)], 5));
+        }
+    }
+    HostMemberFigures figures = host_member_figures(m);
+    EXPECT_EQ(60, figures.rounds);
+    EXPECT_GT(figures.other_items, 0);
+    host_member_close(m, true);
+    is_over_ = true;
+    for (auto &other : others)
+        other.join();
+}
+
+} // namespace

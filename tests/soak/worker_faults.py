@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""faults.sh's work on several workers: TRIALS (200) faults at random moments of runs of random sizes. Every fault must have
+landed, and every run must end with the parameters and metrics of one that nothing happened to."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+for folder in ["", "es"]:
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / folder))
+import esrun_harness  # noqa: E402
+from cli_harness import SEED, SIMULATORS, rows  # noqa: E402
+from workers_harness import ESRUN_FAULTS, WorkersRun, shared_memory, state  # noqa: E402
+
+TRIALS = int(os.environ.get("TRIALS", "200"))
+GENERATIONS = 12
+
+
+def signal_all(pids, number):
+    for pid in pids:
+        os.kill(pid, number)
+
+
+def kill_some(*roles):
+    """Kills a random number, at least one, of the processes of these roles."""
+
+    def hurt(run, draw):
+        pids = [pid for role in roles for pid in run.pids(role)]
+        chosen = draw.sample(pids, draw.randint(1, len(pids)))
+        signal_all(chosen, signal.SIGKILL)
+        return lambda done: all(f"(process {pid}) was ended by signal 9" in done["stderr"] for pid in chosen)
+
+    return hurt
+
+
+def stop_one(role):
+    def hurt(run, draw):
+        pid = draw.choice(run.pids(role))
+        os.kill(pid, signal.SIGSTOP)
+        run.wait_until(lambda: state(pid) == "T", "the process has stopped")
+        return lambda done: state(pid) is None
+
+    return hurt
+
+
+def stop_for_a_moment(run, draw):
+    """A process that sleeps for a while and goes on: whatever was thought of it meanwhile."""
+    pid = draw.choice(run.pids("evaluator") + run.pids("trainer") + run.pids("master"))
+    os.kill(pid, signal.SIGSTOP)
+    run.wait_until(lambda: state(pid) == "T", "the process has stopped")
+    time.sleep(draw.uniform(0, 3))
+    if state(pid) is not None:
+        os.kill(pid, signal.SIGCONT)
+    return lambda done: True
+
+
+def kill_all(run, draw):
+    run.kill()
+    return None
+
+
+def join_one(run, draw):
+    """An evaluator that joins in mid-generation and may leave again."""
+    call = [ESRUN_FAULTS, "--join", run.out, "--threads=1", "--bind=none", "--device=cpu", "--quiet"]
+    joined = subprocess.Popen(call, env={**os.environ, "SHOAL_TEST_SLOW_MS": "20"}, stderr=subprocess.DEVNULL)
+    pid = joined.pid
+    run.wait_for_status(lambda s: any(w["pid"] == pid for w in s["workers"]), "the join")
+    if draw.random() < 0.5:
+        joined.send_signal(draw.choice([signal.SIGTERM, signal.SIGKILL]))
+    return lambda done: joined.wait(90) in (0, -signal.SIGKILL)
+
+
+FAULTS = {
+    "kill evaluators": kill_some("evaluator"),
+    "kill the trainer": kill_some("trainer"),
+    "kill the master": kill_some("master"),
+    "kill any": kill_some("evaluator", "trainer", "master"),
+    "kill all": kill_all,
+    "stop an evaluator": stop_one("evaluator"),
+    "stop the trainer": stop_one("trainer"),
+    "stop the master": stop_one("master"),
+    "stop for a moment": stop_for_a_moment,
+    "join": join_one,
+    "spin": None,
+    "crash": None,
+}
+
+
+def reference(folder, args, env):
+    out = folder / f"reference-{env}"
+    call = [esrun_harness.ESRUN, *args, "--json", "--quiet", "--out", out]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    return done.stdout.split('"params_hash": "')[1][:16], out
+
+
+def trial(folder, number, kind, draw, references):
+    """One fault; what went wrong, or None."""
+    env = draw.choice(SIMULATORS)
+    args = esrun_harness.fixed(env, threads=1, generations=GENERATIONS, checkpoint_every=draw.choice([1, 3, 5]))
+    workers = draw.randint(2, 5)
+    out, marker = folder / f"run-{number}", folder / f"marker-{number}"
+    environment = {"SHOAL_TEST_SLOW_MS": "20"}
+    if FAULTS[kind] is None:
+        environment["SHOAL_TEST_FAULT"] = f"{kind}:{draw.randrange(2, 8)}:{draw.randrange(32)}:{marker}"
+    run = WorkersRun(out, [*args, f"--workers={workers}", "--hang-limit=1"], environment, ESRUN_FAULTS)
+    try:
+        run.wait_for_workers(workers)
+        run.wait_for_rows(1)
+        time.sleep(draw.uniform(0, 0.5))
+        landed = FAULTS[kind](run, draw) if FAULTS[kind] else lambda done: marker.exists()
+        if landed is None:
+            run = WorkersRun(out, ["--resume", str(out), f"--workers={workers}", "--threads=1", "--bind=none", "--device=cpu"])
+            landed = lambda done: True  # noqa: E731
+        done = run.end()
+    finally:
+        if run.process.poll() is None:
+            run.kill()
+    if not landed(done):
+        return f"the fault did not land: {done}"
+    if kind == "crash":  # another run: a member ranks last; the tests compare it
+        return None if done["workers"]["lost_items"] == 1 else f"nothing was lost: {done}"
+    if env not in references:
+        references[env] = reference(folder, args, env)
+    expected, whole = references[env]
+    if done["params_hash"] != expected:
+        return f"{done['params_hash']} instead of {expected}: {done}"
+    found = [row["return_mean"] for row in rows(out)]
+    return None if found == [row["return_mean"] for row in rows(whole)] else f"other rows: {found}"
+
+
+def main():
+    print(f"SHOAL_TEST_SEED={SEED}")
+    draw = random.Random(SEED)
+    folder = Path(tempfile.mkdtemp(prefix="shoal-faults-", dir=esrun_harness.TEMPORARY))
+    before, references, failures, figures = shared_memory(), {}, 0, dict.fromkeys(FAULTS, 0)
+    for number in range(TRIALS):
+        kind = list(FAULTS)[number % len(FAULTS)]
+        try:
+            wrong = trial(folder, number, kind, draw, references)
+        except AssertionError as error:
+            wrong = str(error)
+        figures[kind] += 1
+        if wrong:
+            failures += 1
+            print(f"trial {number}, {kind}: {wrong}; kept in {folder / f'run-{number}'}", flush=True)
+        else:
+            shutil.rmtree(folder / f"run-{number}", ignore_errors=True)
+    for kind, count in figures.items():
+        print(f"{kind:<24}{count:>6}")
+    print(f"{'failures':<24}{failures:>6}")
+    print(f"{'payloads left':<24}{len(shared_memory() - before):>6}", flush=True)
+    if failures == 0:
+        shutil.rmtree(folder)
+    return 1 if failures > 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
