@@ -24,6 +24,9 @@ extern "C" {
 
 typedef struct HostComm HostComm;
 
+// How long calls wait at most where somebody else sees to it that a group with a dead member is aborted.
+#define HOST_COMM_PATIENCE_S 3600.0
+
 typedef struct HostCommOps {
     const char *name; // "self", "nccl", "gloo"
     // part: part_bytes of this member; all: [size][part_bytes], by rank. `part` may be this member's place in `all`.

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "host/comm.h"
 #include "host/plan.h"
 #include "host/pool.h"
 #include "host/status.h"
@@ -186,6 +187,10 @@ typedef struct KernOps {
     void (*ppo_close)(KernPpo *ppo);
     Status (*ppo_write)(KernPpo *ppo, const KernPpoState *state);
     Status (*ppo_read)(KernPpo *ppo, KernPpoState *state);
+    // From now on the updates are shared with the group's other trainers, which have the same state and make the same
+    // calls; each computes an equal part of the shards. comm: borrowed, until the next call; NULL: alone. STATUS_USAGE
+    // where the group does not divide the shards. Where an update fails, only ppo_write() helps.
+    Status (*ppo_join)(KernPpo *ppo, HostComm *comm);
     // One update: rollout and learning.
     Status (*ppo_update)(KernPpo *ppo, const KernPpoStep *step, KernPpoReport *report);
 } KernOps;

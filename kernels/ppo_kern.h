@@ -46,6 +46,7 @@ extern "C" {
 enum {
     PPO_HIDDEN_MAX = 8,
     PPO_SEQUENCE_MAX = 4096, // steps of a rollout with a recurrent layer
+    PPO_TRAINERS_MAX = 64,
 };
 
 // Actor and critic: multilayer perceptrons in the arithmetic of kernels/policy.h. Shared, the critic's head is one more
@@ -171,6 +172,9 @@ int32_t ppo_env_words(const KernPpoSpec *spec);
 
 // STATUS_USAGE for counts that do not divide as KernPpoSpec says; every backend's ppo_plan() and ppo_open() call it.
 Status ppo_check(const KernPpoSpec *spec) HOST_MUST_CHECK;
+
+// STATUS_USAGE unless `trainers` is a power of two that divides the shards.
+Status ppo_check_group(const KernPpoSpec *spec, int trainers) HOST_MUST_CHECK;
 
 #ifdef __cplusplus
 }

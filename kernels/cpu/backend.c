@@ -101,6 +101,7 @@ static const KernOps cpu_ops = {
     .ppo_close = cpu_ppo_close,
     .ppo_write = cpu_ppo_write,
     .ppo_read = cpu_ppo_read,
+    .ppo_join = cpu_ppo_join,
     .ppo_update = cpu_ppo_update,
 };
 

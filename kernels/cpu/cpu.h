@@ -138,6 +138,7 @@ Status cpu_ppo_open(KernBackend *backend, const KernPpoSpec *spec, KernPpo **ppo
 void cpu_ppo_close(KernPpo *ppo);
 Status cpu_ppo_write(KernPpo *ppo, const KernPpoState *state);
 Status cpu_ppo_read(KernPpo *ppo, KernPpoState *state);
+Status cpu_ppo_join(KernPpo *ppo, HostComm *comm);
 Status cpu_ppo_update(KernPpo *ppo, const KernPpoStep *step, KernPpoReport *report);
 
 enum { CPU_SIM_TABLES = 3 };

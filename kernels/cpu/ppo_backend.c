@@ -28,6 +28,8 @@
     P(ORDER, "order of the samples", samples, 4)                                                              \
     P(ENV_OBS, "statistics of observations", envs *obs, sizeof(PpoMoments))                                   \
     P(OF_ENV, "statistics of envs", envs, sizeof(PpoOutcome))                                                 \
+    P(SHARD_OBS, "statistics of shards: observations", shards *obs, sizeof(PpoMoments))                       \
+    P(OF_SHARD, "statistics of shards", shards, sizeof(PpoOutcome))                                           \
     P(ADVANTAGES, "statistics of advantages", shards *(size_t)spec->minibatches, sizeof(PpoMoments))          \
     P(GRADIENTS, "gradients of groups of shards", groups *(size_t)net->gradient, 4)                           \
     P(BRANCHES, "gradients of shards", threads *PPO_BRANCHES *(size_t)net->gradient, 4)                       \
@@ -35,8 +37,6 @@
     P(LOSSES, "losses of the shards", shards, sizeof(PpoLosses))                                              \
     P(SCRATCH, "activations of the threads", threads *(size_t)(net->rows + net->gradient), 4)                 \
     P(TABLE, "thread tables", threads, sizeof(PpoScratch))
-
-enum { GROUPS_PER_THREAD = 4 };
 
 // Rows of one word per env, and per sample.
 enum PpoEnvRow {
@@ -94,14 +94,7 @@ static Status describe_ppo(CpuPpo *ppo, KernBackend *backend, const KernPpoSpec 
     ppo->pool = cpu->pool;
     ppo->sim = cpu_sim_ops(cpu, spec->sim.spec);
     ppo_net_make(&ppo->net, &spec->policy, spec->rollout);
-    // Pieces of whole blocks: as many rows as fit, but no fewer pieces than threads.
-    int32_t lanes = cpu->lanes, rows = (spec->envs + host_pool_threads(cpu->pool) - 1) / host_pool_threads(cpu->pool);
-    ppo->piece_blocks = (rows < PPO_ROWS ? cpu_round_up(rows, lanes) : PPO_ROWS) / lanes;
-    // Groups as large as leave four to each thread, so that none waits long for another.
-    ppo->group_shards = 1;
-    while (ppo->group_shards < PPO_GROUP_MAX &&
-           spec->shards / ppo->group_shards >= 2 * GROUPS_PER_THREAD * host_pool_threads(cpu->pool))
-        ppo->group_shards *= 2;
+    cpu_ppo_share(ppo);
     return STATUS_OK;
 }
 
@@ -164,6 +157,8 @@ static void carve_learning(CpuPpo *ppo) {
     ppo->order = host_block_at(&ppo->block, &ppo->plan, ITEM_ORDER);
     ppo->env_obs = host_block_at(&ppo->block, &ppo->plan, ITEM_ENV_OBS);
     ppo->of_env = host_block_at(&ppo->block, &ppo->plan, ITEM_OF_ENV);
+    ppo->shard_obs = host_block_at(&ppo->block, &ppo->plan, ITEM_SHARD_OBS);
+    ppo->of_shard = host_block_at(&ppo->block, &ppo->plan, ITEM_OF_SHARD);
     ppo->advantage_moments = host_block_at(&ppo->block, &ppo->plan, ITEM_ADVANTAGES);
     ppo->gradients = host_block_at(&ppo->block, &ppo->plan, ITEM_GRADIENTS);
     ppo->gradient = host_block_at(&ppo->block, &ppo->plan, ITEM_GRADIENT);
@@ -199,6 +194,7 @@ Status cpu_ppo_open(KernBackend *backend, const KernPpoSpec *spec, KernPpo **out
 void cpu_ppo_close(KernPpo *base) {
     if (base == NULL) return;
     CpuPpo *ppo = (CpuPpo *)base;
+    host_block_free(&ppo->group_block);
     host_block_free(&ppo->block);
     free(ppo);
 }
@@ -238,17 +234,29 @@ static void move_env(CpuPpo *ppo, int32_t env, uint32_t *word, bool out) {
     }
 }
 
+static void move_envs(CpuPpo *ppo, int32_t first, int32_t end, uint32_t *envs, bool out) {
+    int32_t words = ppo_env_words(&ppo->spec);
+    for (int32_t env = first; env < end; env++)
+        move_env(ppo, env, envs + (int64_t)env * words, out);
+}
+
+void cpu_ppo_move_envs(CpuPpo *ppo, uint32_t *envs, bool out) {
+    int32_t of_shard = ppo->spec.envs / ppo->spec.shards;
+    // Out: its own. In: all.
+    if (out) move_envs(ppo, ppo->first_shard * of_shard, (ppo->first_shard + ppo->own_shards) * of_shard, envs, out);
+    if (!out) move_envs(ppo, 0, ppo->spec.envs, envs, out);
+}
+
 static void move_vector(float *here, float *there, int32_t count, bool out) {
     memcpy(out ? there : here, out ? here : there, (size_t)count * sizeof *here);
 }
 
 static void move_state(CpuPpo *ppo, KernPpoState *state, bool out) {
-    int32_t params = ppo->net.shape.params, words = ppo_env_words(&ppo->spec);
+    int32_t params = ppo->net.shape.params;
     move_vector(ppo->params, state->params, params, out);
     move_vector(ppo->first, state->first, params, out);
     move_vector(ppo->second, state->second, params, out);
-    for (int32_t env = 0; state->envs != NULL && env < ppo->spec.envs; env++)
-        move_env(ppo, env, state->envs + (int64_t)env * words, out);
+    if (state->envs != NULL) move_envs(ppo, 0, ppo->spec.envs, state->envs, out);
 }
 
 Status cpu_ppo_write(KernPpo *base, const KernPpoState *state) {
@@ -278,7 +286,7 @@ static void rollout_piece(void *context, int64_t begin, int64_t end, int worker)
     CpuPpo *ppo = context;
     CpuProbe *probe = &ppo->scratch[worker].probe;
     cpu_probe_open(probe, STRETCH_STEPS);
-    ppo->isa->ops->ppo_rollout(ppo, begin, end, worker);
+    ppo->isa->ops->ppo_rollout(ppo, ppo->first_block + begin, ppo->first_block + end, worker);
     cpu_probe_close(probe);
 }
 
@@ -290,32 +298,37 @@ static Status roll_out(CpuPpo *ppo, const KernPpoStep *step) {
     ppo->reward_scale = ppo_reward_scale(ppo->statistics.discounted);
     ppo->update = step->update;
     ppo->infinite.at = -1;
-    host_pool_for(ppo->pool, ppo->batch.view.blocks, ppo->piece_blocks, rollout_piece, ppo);
+    host_pool_for(ppo->pool, ppo->end_block - ppo->first_block, ppo->piece_blocks, rollout_piece, ppo);
     if (host_stop_requested()) return host_fail(STATUS_STOPPED, "stopped during a rollout");
-    const LanesInfinite *infinite = &ppo->infinite;
-    if (infinite->at < 0) return STATUS_OK;
-    return host_fail(STATUS_NUMERIC, "%s: update %u, env %lld, step %lld: %s is NaN or infinite",
-                     ppo->spec.sim.spec->name, step->update, (long long)infinite->at, (long long)infinite->step,
-                     infinite->field != NULL ? infinite->field : "the reward");
+    return cpu_ppo_group_infinite(ppo);
+}
+
+static void fold_shard(CpuPpo *ppo, int32_t shard) {
+    int32_t obs = ppo->spec.sim.spec->obs, envs = ppo->spec.envs / ppo->spec.shards;
+    PpoMoments *of_obs = ppo->shard_obs + (int64_t)shard * obs;
+    PpoOutcome outcome = {.episodes = 0};
+    memset(of_obs, 0, (size_t)obs * sizeof *of_obs);
+    for (int32_t env = shard * envs; env < (shard + 1) * envs; env++) {
+        for (int32_t k = 0; k < obs; k++)
+            of_obs[k] = ppo_moments_fold(of_obs[k], ppo->env_obs[(int64_t)env * obs + k]);
+        outcome = ppo_outcome_fold(outcome, ppo->of_env[env]);
+    }
+    ppo->of_shard[shard] = outcome;
 }
 
 // Envs are folded in each shard, then shards, all in order; then the rollout with the updates before.
 static Status take_statistics(CpuPpo *ppo, KernPpoReport *report) {
     HOST_TRACE_SCOPE(LEARNING, "ppo statistics");
-    int32_t obs = ppo->spec.sim.spec->obs, envs = ppo->spec.envs / ppo->spec.shards;
+    int32_t obs = ppo->spec.sim.spec->obs;
     PpoMoments of_obs[POLICY_OBS_MAX] = {{0}};
     PpoOutcome all = {.episodes = 0};
+    for (int32_t i = 0; i < ppo->own_shards; i++)
+        fold_shard(ppo, ppo->first_shard + i);
+    TRY(cpu_ppo_group_statistics(ppo));
     for (int32_t shard = 0; shard < ppo->spec.shards; shard++) {
-        PpoMoments shard_obs[POLICY_OBS_MAX] = {{0}};
-        PpoOutcome of_shard = {.episodes = 0};
-        for (int32_t env = shard * envs; env < (shard + 1) * envs; env++) {
-            for (int32_t k = 0; k < obs; k++)
-                shard_obs[k] = ppo_moments_fold(shard_obs[k], ppo->env_obs[(int64_t)env * obs + k]);
-            of_shard = ppo_outcome_fold(of_shard, ppo->of_env[env]);
-        }
         for (int32_t k = 0; k < obs; k++)
-            of_obs[k] = ppo_moments_fold(of_obs[k], shard_obs[k]);
-        all = ppo_outcome_fold(all, of_shard);
+            of_obs[k] = ppo_moments_fold(of_obs[k], ppo->shard_obs[(int64_t)shard * obs + k]);
+        all = ppo_outcome_fold(all, ppo->of_shard[shard]);
     }
     const char *infinite = ppo_statistics_add(&ppo->statistics, obs, of_obs, all.discounted);
     if (infinite != NULL) {
@@ -334,5 +347,6 @@ Status cpu_ppo_update(KernPpo *base, const KernPpoStep *step, KernPpoReport *rep
     memset(report, 0, sizeof *report);
     TRY(roll_out(ppo, step));
     TRY(cpu_ppo_learn(ppo, step, report));
-    return take_statistics(ppo, report);
+    TRY(take_statistics(ppo, report));
+    return cpu_ppo_group_envs(ppo);
 }

@@ -3,6 +3,7 @@
 #ifndef SHOAL_KERNELS_CPU_PPO_CPU_H
 #define SHOAL_KERNELS_CPU_PPO_CPU_H
 
+#include "host/comm.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/ppo_net.h"
 #include "kernels/ppo_statistics.h"
@@ -10,6 +11,7 @@
 enum {
     PPO_BRANCHES = 3,
     PPO_GROUP_MAX = 1 << PPO_BRANCHES,
+    PPO_GROUPS_PER_THREAD = 4,
 };
 
 typedef struct CpuPpo {
@@ -41,13 +43,23 @@ typedef struct CpuPpo {
     KernNormalizer normalizer;
     float reward_scale;
     uint32_t update;
-    int32_t piece_blocks; // of lanes, in one piece of the rollout
+    int32_t piece_blocks;  // of lanes, in one piece of the rollout
+    PpoMoments *shard_obs; // [shard][obs]
+    PpoOutcome *of_shard;  // [shard]
+
+    // This trainer's part
+    HostComm *comm; // borrowed; NULL: it is the only one
+    int32_t first_shard, own_shards;
+    int32_t first_block, end_block; // of lanes
+    HostBlock group_block;
+    char *exchange;     // [trainer] gradient and losses
+    uint32_t *all_envs; // [envs][env_words]
 
     // Learning
     uint32_t *order;               // [shard][sample]
     PpoMoments *advantage_moments; // [shard][minibatch]
     int32_t group_shards;          // a power of two: shards whose gradients one thread folds
-    float *gradients;              // [group][net.gradient]
+    float *gradients;              // [group][net.gradient] of its own shards
     float *gradient;               // [params]
     PpoLosses *losses;             // [shard]
     PpoScratch *scratch;           // [thread]
@@ -57,6 +69,23 @@ typedef struct CpuPpo {
 static inline int32_t cpu_ppo_shard_samples(const KernPpoSpec *spec) {
     return spec->envs / spec->shards * spec->rollout;
 }
+
+// kernels/cpu/ppo_backend.c: this trainer's envs from `envs` [envs][env_words], or to there.
+void cpu_ppo_move_envs(CpuPpo *ppo, uint32_t *envs, bool out);
+
+// kernels/cpu/ppo_group.c: which part is this trainer's; and what trainers tell each other, each call by all of them.
+// One alone goes on at once.
+void cpu_ppo_share(CpuPpo *ppo);
+Status cpu_ppo_group_infinite(CpuPpo *ppo); // fails if something in any rollout is
+Status cpu_ppo_group_statistics(CpuPpo *ppo);
+Status cpu_ppo_group_advantages(CpuPpo *ppo);
+Status cpu_ppo_group_envs(CpuPpo *ppo);
+
+// With others: the first of ppo->gradients becomes known as cpu_ppo_group_gradient(rank), floats that are
+// cpu_ppo_group_stride() apart, and the losses of all shards are filled in.
+Status cpu_ppo_group_gradients(CpuPpo *ppo);
+float *cpu_ppo_group_gradient(const CpuPpo *ppo, int rank);
+int64_t cpu_ppo_group_stride(const CpuPpo *ppo);
 
 // kernels/cpu/ppo_update.c: what follows the rollout. Fills in what is its own of the report.
 Status cpu_ppo_learn(CpuPpo *ppo, const KernPpoStep *step, KernPpoReport *report);

@@ -56,7 +56,7 @@ static void order_shards(void *context, int64_t begin, int64_t end, int worker) 
     const Learning *learning = context;
     CpuPpo *ppo = learning->ppo;
     int32_t samples = cpu_ppo_shard_samples(&ppo->spec), count = samples / ppo->spec.minibatches;
-    for (int64_t shard = begin; shard < end; shard++) {
+    for (int64_t shard = ppo->first_shard + begin; shard < ppo->first_shard + end; shard++) {
         uint32_t *order = ppo->order + shard * samples;
         order_shard(learning, (int32_t)shard, order);
         for (int32_t m = 0; m < ppo->spec.minibatches; m++) {
@@ -80,7 +80,7 @@ static void group_gradient(const Learning *learning, PpoPart *part, int64_t grou
     for (int k = 0; k < PPO_BRANCHES; k++)
         node[k + 1] = ppo->branches + ((int64_t)worker * PPO_BRANCHES + k) * gradient;
     for (int32_t i = 0; i < ppo->group_shards; i++) {
-        int64_t shard = group * ppo->group_shards + i;
+        int64_t shard = ppo->first_shard + group * ppo->group_shards + i;
         part->index = ppo->order + shard * samples + learning->minibatch * part->count;
         kernels->gradient(part, &ppo->scratch[worker], node[waiting], &ppo->losses[shard]);
         cpu_probe_count(&ppo->scratch[worker].probe, (uint32_t)part->count);
@@ -113,16 +113,43 @@ static void group_gradients(void *context, int64_t begin, int64_t end, int worke
     cpu_probe_close_part(probe, "ppo gradient");
 }
 
-// The gradients of all groups, into the first's: the tree of the shards from where the groups' own trees end.
+// `count` gradients, `stride` floats apart, to be summed into the first's place: a level of the shards' tree and what
+// is above it.
+typedef struct Fold {
+    const PpoKernels *kernels;
+    float *gradients;
+    int64_t count, stride;
+} Fold;
+
 static void fold_tiles(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
-    CpuPpo *ppo = ((const Learning *)context)->ppo;
-    int64_t groups = ppo->spec.shards / ppo->group_shards, stride = ppo->net.gradient;
-    for (int64_t apart = 1; apart < groups; apart *= 2) {
-        for (int64_t group = 0; group < groups; group += 2 * apart)
-            ppo->isa->ppo->add(ppo->gradients + group * stride, ppo->gradients + (group + apart) * stride,
+    const Fold *fold = context;
+    for (int64_t apart = 1; apart < fold->count; apart *= 2) {
+        for (int64_t at = 0; at < fold->count; at += 2 * apart)
+            fold->kernels->add(fold->gradients + at * fold->stride, fold->gradients + (at + apart) * fold->stride,
                                (int32_t)begin * PPO_TILE, (int32_t)end * PPO_TILE);
     }
+}
+
+enum { TILES_GRAIN = 16 }; // pieces of parameters large enough to be worth handing out
+
+static void fold_gradients(CpuPpo *ppo, float *gradients, int64_t count, int64_t stride) {
+    Fold fold = {ppo->isa->ppo, gradients, count, stride};
+    host_pool_for(ppo->pool, ppo->net.gradient / PPO_TILE, TILES_GRAIN, fold_tiles, &fold);
+}
+
+// The sum over all shards: from where the groups' own trees end, then from where the trainers' end.
+static Status sum_gradients(CpuPpo *ppo) {
+    HOST_TRACE_SCOPE(LEARNING, "ppo gradient sum");
+    float *sum = ppo->gradients;
+    fold_gradients(ppo, sum, ppo->own_shards / ppo->group_shards, ppo->net.gradient);
+    if (ppo->comm != NULL && ppo->comm->size > 1) {
+        TRY(cpu_ppo_group_gradients(ppo));
+        sum = cpu_ppo_group_gradient(ppo, 0);
+        fold_gradients(ppo, sum, ppo->comm->size, cpu_ppo_group_stride(ppo));
+    }
+    ppo_net_unpack(&ppo->net, sum, ppo->gradient);
+    return STATUS_OK;
 }
 
 static void adam_tiles(void *context, int64_t begin, int64_t end, int worker) {
@@ -182,21 +209,17 @@ static PpoLosses sum_losses(const CpuPpo *ppo) {
     return sum;
 }
 
-// Pieces of parameters large enough to be worth handing out.
-enum { TILES_GRAIN = 16 };
-
 static Status learn_minibatch(Learning *learning, double *norm) {
     CpuPpo *ppo = learning->ppo;
     learning->advantages =
         fold_moments(ppo->advantage_moments + learning->minibatch, ppo->spec.shards, ppo->spec.minibatches);
     {
         HOST_TRACE_SCOPE(LEARNING, "ppo gradient");
-        host_pool_for(ppo->pool, ppo->spec.shards / ppo->group_shards, 1, group_gradients, learning);
+        host_pool_for(ppo->pool, ppo->own_shards / ppo->group_shards, 1, group_gradients, learning);
     }
     if (host_stop_requested()) return host_fail(STATUS_STOPPED, "stopped while learning");
+    TRY(sum_gradients(ppo));
     HOST_TRACE_SCOPE(LEARNING, "ppo step");
-    host_pool_for(ppo->pool, ppo->net.gradient / PPO_TILE, TILES_GRAIN, fold_tiles, learning);
-    ppo_net_unpack(&ppo->net, ppo->gradients, ppo->gradient);
     *norm = sqrt(square_norm(ppo->gradient, ppo->net.shape.params));
     PpoLosses losses = sum_losses(ppo);
     TRY(check_finite(learning, &losses, *norm));
@@ -214,8 +237,9 @@ Status cpu_ppo_learn(CpuPpo *ppo, const KernPpoStep *step, KernPpoReport *report
         memset(ppo->losses, 0, (size_t)ppo->spec.shards * sizeof *ppo->losses);
         {
             HOST_TRACE_SCOPE(LEARNING, "ppo order");
-            host_pool_for(ppo->pool, ppo->spec.shards, 1, order_shards, &learning);
+            host_pool_for(ppo->pool, ppo->own_shards, 1, order_shards, &learning);
         }
+        TRY(cpu_ppo_group_advantages(ppo));
         for (learning.minibatch = 0; learning.minibatch < ppo->spec.minibatches; learning.minibatch++)
             TRY(learn_minibatch(&learning, &report->grad_norm));
         PpoLosses sum = sum_losses(ppo);

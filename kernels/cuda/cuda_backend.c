@@ -146,6 +146,7 @@ static const KernOps cuda_ops = {
     .ppo_close = cuda_ppo_close,
     .ppo_write = cuda_ppo_write,
     .ppo_read = cuda_ppo_read,
+    .ppo_join = cuda_ppo_join,
     .ppo_update = cuda_ppo_update,
 };
 

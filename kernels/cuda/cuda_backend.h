@@ -93,6 +93,7 @@ Status cuda_ppo_open(KernBackend *backend, const KernPpoSpec *spec, KernPpo **pp
 void cuda_ppo_close(KernPpo *ppo);
 Status cuda_ppo_write(KernPpo *ppo, const KernPpoState *state);
 Status cuda_ppo_read(KernPpo *ppo, KernPpoState *state);
+Status cuda_ppo_join(KernPpo *ppo, HostComm *comm);
 Status cuda_ppo_update(KernPpo *ppo, const KernPpoStep *step, KernPpoReport *report);
 
 #endif

@@ -401,3 +401,9 @@ Status cuda_ppo_read(KernPpo *base, KernPpoState *state) {
     ppo_statistics_read(&ppo->statistics, ppo->spec.sim.spec->obs, state);
     return STATUS_OK;
 }
+
+Status cuda_ppo_join(KernPpo *base, HostComm *comm) {
+    (void)base;
+    if (comm == NULL || comm->size == 1) return STATUS_OK;
+    return host_fail(STATUS_USAGE, "PPO on a GPU is one trainer's: %d cannot share its updates", comm->size);
+}

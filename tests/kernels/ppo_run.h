@@ -117,6 +117,7 @@ class PpoRun {
     ~PpoRun() { ops_->ppo_close(ppo_); }
     Status write(const PpoState &s) { return ops_->ppo_write(ppo_, &s.state); }
     Status read(PpoState *s) { return ops_->ppo_read(ppo_, &s->state); }
+    Status join(HostComm *comm) { return ops_->ppo_join(ppo_, comm); }
     Status update(const KernPpoStep &step, KernPpoReport *report) { return ops_->ppo_update(ppo_, &step, report); }
 
     // Initial parameters, the envs as they were opened; into `state` as well.
