@@ -16,7 +16,8 @@ enum {
     CUDA_LANES = 32,
     CUDA_THREADS_MAX = 256,  // of a block that evaluates
     CUDA_FIELD_REWARD = 255, // in an infinite-report: not a field of the state but the reward
-    CUDA_NOISE_GROUP = 64,   // parameters are padded to a multiple of this; see the counter table in sim/sim_rng.h
+    CUDA_NOISE_GROUP =
+        KERN_ES_UNIT, // parameters are padded to a multiple of this; see the counter table in sim/sim_rng.h
 };
 
 // An infinite-report, so that the smallest of all is the one to name: step << 40 | env << 8 | field where envs are
@@ -111,7 +112,8 @@ typedef struct CudaUpdateArgs {
     float *partial;                 // [chunks of one round][params_pad]
     float *sum;                     // [params_pad]
     float *params, *first, *second; // [params_pad]
-    int32_t params_count, params_pad;
+    int32_t begin, end;             // parameters: begin is a multiple of CUDA_NOISE_GROUP
+    int32_t params_pad;
     int32_t pairs;
     int32_t chunk, chunks;     // this round's first, and how many
     int32_t is_first, is_last; // round

@@ -375,6 +375,7 @@ TEST_F(MasterTest, RoundsOfThreeWorkers) {
             task.payload = payload;
             work(m, task);
         }
+        host_member_end(m);
         int32_t lost;
         host_member_lost(m, &lost);
         ASSERT_EQ(0, lost);
