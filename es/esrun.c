@@ -28,7 +28,8 @@ typedef struct EsRun {
 #define METRICS_NAME(name, value) #name,
 static const char *const columns[] = {METRICS(METRICS_NAME)};
 
-static void fill_row(const EsReport *report, double *row) {
+static void report_row(const void *of, double *row) {
+    const EsReport *report = of;
 #define METRICS_VALUE(name, value) *row++ = value;
     METRICS(METRICS_VALUE)
 }
@@ -37,7 +38,7 @@ static void metrics_row(const void *state, double *row) {
     const EsRun *run = state;
     EsReport report = run->report;
     report.train_s = run->es.train_s; // with the test
-    fill_row(&report, row);
+    report_row(&report, row);
 }
 
 static Status check(const void *values) {
@@ -100,54 +101,48 @@ static HostHash params_hash(const void *state) { return es_params_hash(&((const 
 static Status save(const void *state, const char *path) { return es_save(&((const EsRun *)state)->es, path); }
 static Status load(void *state, const char *path) { return es_load(&((EsRun *)state)->es, path); }
 
-// Where other trainers were further, the report is that of their last generation.
-static void take_report(EsRun *run) {
-    const EsEntry *last = es_trainers_entry(&run->es, run->es.generation);
-    if (last != NULL) run->report = last->report;
-}
-
-static Status attach(void *state, HostMember *member, HostGroup *group) {
+static Status attach(void *state, HostMember *member, KernTrainers *trainers) {
     EsRun *run = state;
     TRY(es_remote_open(&run->es, member));
-    if (group == NULL) return STATUS_OK;
-    TRY(es_trainers_open(&run->es, member, group));
-    es_trainers_saved(&run->es, run->es.generation);
+    if (trainers == NULL) return STATUS_OK;
+    TRY(es_trainers_open(&run->es, trainers));
     TRY(es_trainers_join(&run->es));
-    take_report(run);
+    // Where others were further, the report is that of their last generation.
+    const EsReport *last = kern_trainers_report(trainers, run->es.generation, NULL);
+    if (last != NULL) run->report = *last;
     return STATUS_OK;
 }
 
-static Status evaluate(void *state, KernBackend *backend, const void *values, HostMember *member) {
+static Status evaluate(void *state, HostMember *member) { return es_remote_evaluator(&((EsRun *)state)->es, member); }
+
+static Status follow(void *state, HostMember *member, KernTrainers *trainers) {
     Es *es = &((EsRun *)state)->es;
-    TRY(es_open(backend, values, es));
-    return es_remote_evaluator(es, member);
+    TRY(es_trainers_open(es, trainers));
+    return es_trainers_follow(es, member);
 }
 
-static Status follow(void *state, KernBackend *backend, const void *values, HostMember *member, HostGroup *group) {
-    Es *es = &((EsRun *)state)->es;
-    TRY(es_open(backend, values, es));
-    TRY(es_trainers_open(es, member, group));
-    return es_trainers_follow(es);
+static uint64_t state_hash(const void *state) { return es_state_hash(&((const EsRun *)state)->es); }
+
+static Status pack(const void *state, const HostTensor *more, int more_count, void **bytes, size_t *size_bytes) {
+    return es_pack(&((const EsRun *)state)->es, more, more_count, bytes, size_bytes);
 }
 
-static void tested(void *state, double mean, double std) { es_trainers_tested(&((EsRun *)state)->es, mean, std); }
-
-static void saved(void *state, int64_t done) { es_trainers_saved(&((EsRun *)state)->es, done); }
-
-static bool past_row(const void *state, int64_t done, double *row) {
-    const EsEntry *entry = es_trainers_entry(&((const EsRun *)state)->es, done);
-    if (entry == NULL) return false;
-    fill_row(&entry->report, row);
-    row[sizeof columns / sizeof columns[0]] = entry->test_mean;
-    row[sizeof columns / sizeof columns[0] + 1] = entry->test_std;
-    return true;
+static Status take(void *state, const HostCheckpoint *file, const char *name) {
+    return es_load_from(&((EsRun *)state)->es, file, name);
 }
 
 int main(int argc, char **argv) {
     static EsRun run;
     static EsConfig values;
     static ProfLaunch profile;
-    static const KernWorkers workers = {attach, evaluate, follow, tested, saved, past_row};
+    static const KernWorkers workers = {.attach = attach,
+                                        .evaluate = evaluate,
+                                        .follow = follow,
+                                        .hash = state_hash,
+                                        .pack = pack,
+                                        .take = take,
+                                        .report_bytes = sizeof(EsReport),
+                                        .report_row = report_row};
     const KernTrainer trainer = {
         .tool = "esrun",
         .version = SHOAL_VERSION,

@@ -8,13 +8,13 @@
 #include "host/member_parts.h"
 #include "host/trace.h"
 
-#define COLLECTIVE_S  120.0
 #define FORM_S        6.0 // and FORM_EACH_S for every member: Gloo connects each with each
 #define FORM_EACH_S   0.5
 #define ASK_AGAIN_S   2.0
 #define ALONE_AFTER_S 0.5 // without a master the lead is a group of one
 
 struct HostGroup {
+    HostComm shown; // the meeting's: comm's calls, noted
     HostMember *member;
     char *address;  // NULL: loopback
     HostComm *comm; // the member's, too, so that its other thread can abort it
@@ -186,8 +186,45 @@ void host_group_close(HostGroup *g) {
 
 // ---- meetings ------------------------------------------------------------------------------------------------------
 
+// ---- what a meeting is given: the group's calls, whose failure is noted --------------------------------------------
+
+static Status note(HostComm *shown, Status status) {
+    if (status != STATUS_OK) ((HostGroup *)shown)->has_failed = true;
+    return status;
+}
+
+static HostComm *inner(HostComm *shown) { return ((HostGroup *)shown)->comm; }
+
+static Status shown_all_gather(HostComm *comm, const void *part, void *all, size_t part_bytes, double deadline_s) {
+    return note(comm, inner(comm)->ops->all_gather(inner(comm), part, all, part_bytes, deadline_s));
+}
+
+static Status shown_broadcast(HostComm *comm, void *data, size_t size_bytes, int root, double deadline_s) {
+    return note(comm, inner(comm)->ops->broadcast(inner(comm), data, size_bytes, root, deadline_s));
+}
+
+static Status shown_send(HostComm *comm, const void *data, size_t size_bytes, int to, double deadline_s) {
+    return note(comm, inner(comm)->ops->send(inner(comm), data, size_bytes, to, deadline_s));
+}
+
+static Status shown_recv(HostComm *comm, void *data, size_t size_bytes, int from, double deadline_s) {
+    return note(comm, inner(comm)->ops->recv(inner(comm), data, size_bytes, from, deadline_s));
+}
+
+static Status shown_barrier(HostComm *comm, double deadline_s) {
+    return note(comm, inner(comm)->ops->barrier(inner(comm), deadline_s));
+}
+
+static void shown_abort(HostComm *comm) { host_comm_abort(inner(comm)); }
+
+static void shown_free(HostComm *comm) { (void)comm; } // the group's own
+
+static const HostCommOps shown_ops = {"group",    shown_all_gather, shown_broadcast, shown_send,
+                                      shown_recv, shown_barrier,    shown_abort,     shown_free};
+
 static void begin_meeting(HostGroup *g, int64_t label, HostMeeting *meeting) {
-    *meeting = (HostMeeting){.label = label, .comm = g->comm, .is_new = g->is_new};
+    g->shown = (HostComm){.ops = &shown_ops, .rank = g->comm->rank, .size = g->comm->size};
+    *meeting = (HostMeeting){.label = label, .comm = &g->shown, .is_new = g->is_new};
     g->has_failed = false;
 }
 
@@ -249,27 +286,11 @@ Status host_group_answer(HostGroup *g, HostMeeting *meeting, bool *is_called) {
     return STATUS_OK;
 }
 
-// Takes note of a collective's failure, and of its bytes.
-static Status note(HostGroup *g, Status status, int64_t bytes_before) {
-    HostMember *m = g->member;
-    if (status != STATUS_OK) g->has_failed = true;
-    pthread_mutex_lock(&m->mutex);
-    m->figures.collective_bytes += g->comm->traffic_bytes - bytes_before;
-    pthread_mutex_unlock(&m->mutex);
-    return status;
-}
-
-Status host_group_broadcast(HostGroup *g, void *data, size_t size_bytes, int root) {
-    int64_t before = g->comm->traffic_bytes;
-    return note(g, host_comm_broadcast(g->comm, data, size_bytes, root, host_now_s() + COLLECTIVE_S), before);
-}
-
-Status host_group_all_gather(HostGroup *g, const void *part, void *all, size_t part_bytes) {
-    int64_t before = g->comm->traffic_bytes;
-    return note(g, host_comm_all_gather(g->comm, part, all, part_bytes, host_now_s() + COLLECTIVE_S), before);
-}
-
 Status host_group_settle(HostGroup *g, Status status, bool *is_held) {
+    pthread_mutex_lock(&g->member->mutex);
+    g->member->figures.collective_bytes += g->shown.traffic_bytes;
+    pthread_mutex_unlock(&g->member->mutex);
+    g->shown.traffic_bytes = 0;
     *is_held = status == STATUS_OK && g->comm != NULL;
     if (*is_held) g->is_new = false;
     if (!g->has_failed) return status;

@@ -8,7 +8,7 @@
 //
 //     lead                                    the others
 //     host_group_call(group, label, &m)       host_member_next() gives no task; host_group_answer(group, &m, &called)
-//     host_group_broadcast(), ...             the same calls, in the same order
+//     host_comm_broadcast(m.comm), ...        the same calls, in the same order
 //     host_group_settle(group, status, &ok)   host_group_settle(group, status, &ok)
 //
 // A lead that has lost its master is a group of one until there is a master again.
@@ -39,9 +39,12 @@ Status host_group_open(HostMember *member, const char *address, HostGroup **grou
 void host_group_close(HostGroup *group); // NULL is fine
 
 typedef struct HostMeeting {
-    int64_t label;  // what the lead says that it is about
-    HostComm *comm; // until host_group_settle(); its rank and size are the group's
-    bool is_new;    // the first meeting of this group
+    int64_t label; // what the lead says that it is about
+    // Its collectives, until host_group_settle(); rank and size are the group's. Deaths and hangs are the master's to
+    // notice: HOST_COMM_PATIENCE_S is a deadline that only a fault of the network can miss. Traffic is counted in the
+    // member's figures.
+    HostComm *comm;
+    bool is_new; // the first meeting of this group
 } HostMeeting;
 
 // The lead's: waits until there is a group, and calls it together.
@@ -49,11 +52,6 @@ Status host_group_call(HostGroup *group, int64_t label, HostMeeting *meeting) HO
 
 // The others': is_called false: there was no call. comm NULL: the meeting did not come about, another one will.
 Status host_group_answer(HostGroup *group, HostMeeting *meeting, bool *is_called) HOST_MUST_CHECK;
-
-// Collectives of the meeting, with a deadline that only a fault of the network can miss: deaths and hangs are the
-// master's to notice. They are counted in the member's figures.
-Status host_group_broadcast(HostGroup *group, void *data, size_t size_bytes, int root) HOST_MUST_CHECK;
-Status host_group_all_gather(HostGroup *group, const void *part, void *all, size_t part_bytes) HOST_MUST_CHECK;
 
 // Ends a meeting that came to `status`. Where a collective failed, is_held is false and the status STATUS_OK: what was
 // to be decided has to be decided in the next meeting. Every other failure is passed on.

@@ -193,8 +193,8 @@ typedef struct KernOps {
     Status (*ppo_write)(KernPpo *ppo, const KernPpoState *state);
     Status (*ppo_read)(KernPpo *ppo, KernPpoState *state);
     // From now on the updates are shared with the group's other trainers, which have the same state and make the same
-    // calls; each computes an equal part of the shards. comm: borrowed, until the next call; NULL: alone. STATUS_USAGE
-    // where the group does not divide the shards. Where an update fails, only ppo_write() helps.
+    // calls; as many of them as are a power of two compute an equal part of the shards each. comm: borrowed, until the
+    // next call; NULL: alone. STATUS_USAGE where there are too many. Where an update fails, only ppo_write() helps.
     Status (*ppo_join)(KernPpo *ppo, HostComm *comm);
     // One update: rollout and learning.
     Status (*ppo_update)(KernPpo *ppo, const KernPpoStep *step, KernPpoReport *report);

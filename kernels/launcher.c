@@ -30,7 +30,7 @@ static Status save(LaunchRun *run) {
     TRY(host_run_checkpoint_path(run->dir.path, run->at.done, path));
     TRY(run->trainer->save(run->trainer->state, path));
     run->saved = run->at.done;
-    if (run->group != NULL) run->trainer->workers->saved(run->trainer->state, run->saved);
+    if (run->trainers != NULL) kern_trainers_saved(run->trainers, run->saved);
     return host_run_dir_prune(&run->dir, CHECKPOINTS_KEPT);
 }
 
@@ -59,8 +59,14 @@ static Status write_metrics(LaunchRun *run, bool tested) {
 
 // Rows of steps before the present one, which other trainers have done meanwhile.
 static Status write_past_rows(LaunchRun *run) {
-    for (double row[HOST_METRICS_COLUMNS_MAX]; run->written < run->at.done - 1; run->written++) {
-        if (!run->trainer->workers->past_row(run->trainer->state, run->written + 1, row)) continue;
+    for (; run->written < run->at.done - 1; run->written++) {
+        KernTested tested;
+        const void *report = kern_trainers_report(run->trainers, run->written + 1, &tested);
+        if (report == NULL) continue;
+        double row[HOST_METRICS_COLUMNS_MAX];
+        run->trainer->workers->report_row(report, row);
+        row[run->trainer->column_count] = tested.mean;
+        row[run->trainer->column_count + 1] = tested.std;
         TRY(host_metrics_row(&run->metrics, row));
     }
     return STATUS_OK;
@@ -79,8 +85,8 @@ static Status test_target(LaunchRun *run, bool *held) {
     uint32_t round = 2 * (uint32_t)run->at.done;
     TRY(test(run, round, &run->test));
     run->has_test = true;
-    if (run->group != NULL)
-        run->trainer->workers->tested(run->trainer->state, run->test.return_mean, run->test.return_std);
+    if (run->trainers != NULL)
+        kern_trainers_tested(run->trainers, (KernTested){run->test.return_mean, run->test.return_std});
     *held = run->test.return_mean >= run->options.target;
     if (!*held || !run->options.stop_at_target) return STATUS_OK;
     KernTest again;
@@ -122,7 +128,7 @@ static Status catch_up(LaunchRun *run, bool *held) {
 
 static bool is_checkpoint_due(const LaunchRun *run) {
     if (run->at.done % run->options.checkpoint_every == 0) return true;
-    return run->group != NULL && run->at.done - run->saved >= KERN_ROWS_MAX;
+    return run->trainers != NULL && run->at.done - run->saved >= KERN_ROWS_MAX;
 }
 
 static Status train(LaunchRun *run) {
@@ -304,6 +310,7 @@ int kern_launch(const KernTrainer *trainer, int argc, char **argv) {
     host_metrics_close(&run.metrics);
     host_run_dir_close(&run.dir);
     trainer->close(trainer->state);
+    kern_trainers_close(run.trainers);
     host_group_close(run.group);
     host_member_close(run.member, !launch_is_helper(&run));
     kern_device_close(&run.device);

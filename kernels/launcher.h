@@ -15,13 +15,13 @@
 #define SHOAL_KERNELS_LAUNCHER_H
 
 #include "host/config.h"
-#include "host/group.h"
 #include "host/hash.h"
 #include "host/member.h"
 #include "host/plan.h"
 #include "host/trace.h"
 #include "kernels/frozen.h"
 #include "kernels/kern.h"
+#include "kernels/trainers.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -75,21 +75,21 @@ typedef struct KernProfiler {
     void *self; // lasts as long as the program's threads
 } KernProfiler;
 
-// What a trainer does that works with evaluators; its table has what kernels/workers.def adds.
+// What a trainer does that works with others; its table has what kernels/workers.def adds.
 typedef struct KernWorkers {
-    // The trainer's part: from now on steps are shared with whoever is there. `member` outlives the state. group: NULL,
-    // or that of several trainers, which the state may come from: it may be further than it was.
-    Status (*attach)(void *state, HostMember *member, HostGroup *group);
-    // An evaluator's whole life: computes what the master leases it, for a run of these settings.
-    Status (*evaluate)(void *state, KernBackend *backend, const void *values, HostMember *member);
+    // The lead's part: from now on steps are shared with whoever is there. `member` and `trainers` outlive the state.
+    // trainers: NULL, or several of them, which the state may come from: it may be further than it was.
+    Status (*attach)(void *state, HostMember *member, KernTrainers *trainers);
+    // An evaluator's whole life, in which it computes what the master leases it. NULL: all workers are trainers.
+    Status (*evaluate)(void *state, HostMember *member);
     // That of a trainer which follows the lead.
-    Status (*follow)(void *state, KernBackend *backend, const void *values, HostMember *member, HostGroup *group);
-    // Of several trainers, the lead's: what the others are to know so that one that is started again has it from them.
-    // A test's result after the present step, and that a checkpoint of step `done` was written.
-    void (*tested)(void *state, double mean, double std);
-    void (*saved)(void *state, int64_t done);
-    // The row of metrics.csv, [column_count + 2] with the test's columns, of a step since then; false: it is not known.
-    bool (*past_row)(const void *state, int64_t done, double *row);
+    Status (*follow)(void *state, HostMember *member, KernTrainers *trainers);
+    // kernels/trainers.h says what these are.
+    uint64_t (*hash)(const void *state);
+    Status (*pack)(const void *state, const HostTensor *more, int more_count, void **bytes, size_t *size_bytes);
+    Status (*take)(void *state, const HostCheckpoint *file, const char *name);
+    size_t report_bytes;
+    void (*report_row)(const void *report, double *row); // of metrics.csv, [column_count]
 } KernWorkers;
 
 // Steps between two checkpoints of a run of several trainers, at most: so many rows are kept in memory.

@@ -31,8 +31,9 @@ typedef struct LaunchRun {
     KernRunState at;
     HostRunDir dir;
     HostMetrics metrics;
-    HostMember *member; // of a run with several workers; else NULL
-    HostGroup *group;   // of a run with several trainers; else NULL
+    HostMember *member;     // of a run with several workers; else NULL
+    HostGroup *group;       // of a run with several trainers; else NULL
+    KernTrainers *trainers; // likewise
     HostProgress progress;
     double start_s;
     int64_t saved;   // steps done in the newest checkpoint; -1: none

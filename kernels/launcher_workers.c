@@ -18,6 +18,13 @@ static bool has_workers(const LaunchRun *run) { return run->trainer->workers != 
 
 static int role(const LaunchRun *run) { return host_config_choice(&run->config, "role"); }
 
+// The option that says how many of the workers are trainers.
+static const char *trainers_option(const LaunchRun *run) {
+    return run->trainer->workers->evaluate != NULL ? "trainers" : "workers";
+}
+
+static int trainers_of(const LaunchRun *run) { return (int)host_config_int(&run->config, trainers_option(run)); }
+
 static const char *text(const LaunchRun *run, const char *name) { return host_config_chars(&run->config, name); }
 
 bool launch_is_helper(const LaunchRun *run) {
@@ -39,10 +46,11 @@ Status launch_check_workers(const LaunchRun *run) {
         return host_fail(STATUS_USAGE, "--min-workers %lld: there are %lld; --bind-address lets others join",
                          (long long)least, (long long)workers);
     }
-    int64_t trainers = host_config_int(&run->config, "trainers");
+    int trainers = trainers_of(run);
     if (trainers > workers)
-        return host_fail(STATUS_USAGE, "--trainers %lld: there are --workers %lld", (long long)trainers,
-                         (long long)workers);
+        return host_fail(STATUS_USAGE, "--trainers %d: there are --workers %lld", trainers, (long long)workers);
+    if (trainers > HOST_GROUP_MAX)
+        return host_fail(STATUS_USAGE, "--workers %d: at most %d are trainers", trainers, HOST_GROUP_MAX);
     return trainers > 1 ? host_comm_gloo_check() : STATUS_OK;
 }
 
@@ -99,7 +107,7 @@ static Status be_master(LaunchRun *run) {
         .keys = &keys,
         .build = kern_build_id(),
         .min_workers = (int)host_config_int(&run->config, "min_workers"),
-        .trainers = (int)host_config_int(&run->config, "trainers"),
+        .trainers = trainers_of(run),
         .hang_limit_s = host_config_real(&run->config, "hang_limit"),
     };
     TRY(file_number(HOST_LISTEN_FD_ENVIRONMENT, &options.listen_fd));
@@ -124,8 +132,35 @@ static Status open_member(LaunchRun *run, HostRole as, const char *endpoint, con
     return host_member_open(&options, &run->member);
 }
 
+static int64_t steps_done(const void *state) {
+    const LaunchRun *run = state;
+    KernRunState at;
+    run->trainer->describe(run->trainer->state, &at);
+    return at.done;
+}
+
+static uint64_t params_hash(const void *state) {
+    const LaunchRun *run = state;
+    return run->trainer->params_hash(run->trainer->state).state;
+}
+
+static uint64_t state_hash(const void *state) {
+    const LaunchRun *run = state;
+    return run->trainer->workers->hash(run->trainer->state);
+}
+
+static Status pack_state(const void *state, const HostTensor *more, int more_count, void **bytes, size_t *size_bytes) {
+    const LaunchRun *run = state;
+    return run->trainer->workers->pack(run->trainer->state, more, more_count, bytes, size_bytes);
+}
+
+static Status take_state(void *state, const HostCheckpoint *file, const char *name) {
+    const LaunchRun *run = state;
+    return run->trainer->workers->take(run->trainer->state, file, name);
+}
+
 // Collectives listen where the run does, if that is one address; else other hosts cannot reach them.
-static Status open_group(LaunchRun *run) {
+static Status open_trainers(LaunchRun *run) {
     char host[HOST_ADDRESS_MAX];
     const char *address = text(run, "bind_address"), *name = NULL;
     if (address[0] != '\0') {
@@ -133,7 +168,16 @@ static Status open_group(LaunchRun *run) {
         bool is_one = strcmp(host, "*") != 0 && strcmp(host, "0.0.0.0") != 0 && strcmp(host, "::") != 0;
         name = is_one ? host : NULL;
     }
-    return host_group_open(run->member, name, &run->group);
+    TRY(host_group_open(run->member, name, &run->group));
+    KernTrainersOptions options = {.state = run,
+                                   .group = run->group,
+                                   .done = steps_done,
+                                   .hash = state_hash,
+                                   .params_hash = params_hash,
+                                   .pack = pack_state,
+                                   .take = take_state,
+                                   .report_bytes = run->trainer->workers->report_bytes};
+    return kern_trainers_open(&options, &run->trainers);
 }
 
 Status launch_join_as_trainer(LaunchRun *run) {
@@ -144,13 +188,16 @@ Status launch_join_as_trainer(LaunchRun *run) {
     TRY(host_config_to_json(&run->config, &settings));
     Status status = open_member(run, HOST_ROLE_TRAINER, endpoint, &keys, settings);
     free(settings);
-    if (status == STATUS_OK && host_config_int(&run->config, "trainers") > 1) status = open_group(run);
+    if (status == STATUS_OK && trainers_of(run) > 1) status = open_trainers(run);
     TRY(status);
-    return run->trainer->workers->attach(run->trainer->state, run->member, run->group);
+    return run->trainer->workers->attach(run->trainer->state, run->member, run->trainers);
 }
 
 // An evaluator has the run's settings, and none of its own.
-static Status check_evaluator(const LaunchRun *run) {
+static Status check_helper(const LaunchRun *run) {
+    if (role(run) != ROLE_FOLLOWER && run->trainer->workers->evaluate == NULL)
+        return host_fail(STATUS_USAGE, "--join: %s has no evaluators; --role follower joins as a trainer",
+                         run->trainer->tool);
     const ConfigTable *table = run->trainer->table;
     if (run->args.count > 0) {
         return host_fail(STATUS_USAGE, "--join takes the simulator from the run: leave out '%s'",
@@ -172,7 +219,7 @@ static Status be_helper(LaunchRun *run) {
     bool follows = role(run) == ROLE_FOLLOWER;
     char endpoint[ENDPOINT_MAX];
     HostKeys keys;
-    TRY(check_evaluator(run));
+    TRY(check_helper(run));
     TRY(find_master(run, text(run, "join"), endpoint, &keys));
     TRY(launch_open_device(run));
     TRY(open_member(run, follows ? HOST_ROLE_FOLLOWER : HOST_ROLE_EVALUATOR, endpoint, &keys, NULL));
@@ -184,13 +231,13 @@ static Status be_helper(LaunchRun *run) {
         fprintf(stderr, "%s: %s %s on %s for the run at %s\n", trainer->tool, follows ? "trains" : "evaluates",
                 text(run, "env"), run->device.text, text(run, "join"));
     }
+    TRY(trainer->open(trainer->state, run->device.backend, trainer->values));
     Status status = STATUS_OK;
     if (follows) {
-        TRY(open_group(run));
-        status =
-            trainer->workers->follow(trainer->state, run->device.backend, trainer->values, run->member, run->group);
+        TRY(open_trainers(run));
+        status = trainer->workers->follow(trainer->state, run->member, run->trainers);
     } else {
-        status = trainer->workers->evaluate(trainer->state, run->device.backend, trainer->values, run->member);
+        status = trainer->workers->evaluate(trainer->state, run->member);
     }
     if (!run->options.quiet && (status == STATUS_OK || status == STATUS_STOPPED)) {
         HostMemberFigures figures = host_member_figures(run->member);
@@ -335,7 +382,7 @@ typedef struct Plan {
 } Plan;
 
 static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cores) {
-    static const char *const for_master[] = {"hang_limit", "min_workers", "trainers", NULL};
+    static const char *const for_master[] = {"hang_limit", "min_workers", NULL};
     static const char *const not_trainer[] = {"workers", "out",    "resume",     "threads",
                                               "bind",    "secret", "hang_limit", NULL};
     static const char *const not_again[] = {"workers", "out",    "resume",     "threads", "bind",
@@ -357,6 +404,7 @@ static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cor
     add(&plan->master, "role", "master");
     for (int i = 0; for_master[i] != NULL; i++)
         add(&plan->master, for_master[i], host_config_text(&run->config, for_master[i], value, sizeof value));
+    add(&plan->master, trainers_option(run), host_config_text(&run->config, trainers_option(run), value, sizeof value));
     Arguments *const helpers[] = {&plan->follower, &plan->evaluator};
     for (int k = 0; k < 2; k++) {
         for (int i = 0; for_helper[i] != NULL; i++)
@@ -412,7 +460,7 @@ static Status write_endpoint(const LaunchRun *run, const char *endpoint) {
 }
 
 static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
-    int threads, cores = share_cores(run, &threads), trainers = (int)host_config_int(&run->config, "trainers");
+    int threads, cores = share_cores(run, &threads), trainers = trainers_of(run);
     plan_commands(run, plan, threads, cores);
     if (plan->master.is_short || plan->trainer.is_short || plan->trainer_again.is_short || plan->follower.is_short ||
         plan->evaluator.is_short)

@@ -173,9 +173,6 @@ int32_t ppo_env_words(const KernPpoSpec *spec);
 // STATUS_USAGE for counts that do not divide as KernPpoSpec says; every backend's ppo_plan() and ppo_open() call it.
 Status ppo_check(const KernPpoSpec *spec) HOST_MUST_CHECK;
 
-// STATUS_USAGE unless `trainers` is a power of two that divides the shards.
-Status ppo_check_group(const KernPpoSpec *spec, int trainers) HOST_MUST_CHECK;
-
 #ifdef __cplusplus
 }
 #endif

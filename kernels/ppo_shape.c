@@ -198,10 +198,3 @@ Status ppo_check(const KernPpoSpec *spec) {
     }
     return STATUS_OK;
 }
-
-Status ppo_check_group(const KernPpoSpec *spec, int trainers) {
-    if (trainers >= 1 && trainers <= PPO_TRAINERS_MAX && (trainers & (trainers - 1)) == 0 && trainers <= spec->shards)
-        return STATUS_OK;
-    return host_fail(STATUS_USAGE, "%d trainers share %d shards: a power of two that is no greater, at most %d",
-                     trainers, spec->shards, PPO_TRAINERS_MAX);
-}

@@ -96,6 +96,8 @@ Status ppo_update(Ppo *ppo, PpoReport *report) {
     report->learning_rate = (double)step.learning_rate;
     report->wall_s = host_now_s() - start_s;
     ppo->train_s += report->wall_s;
+    report->env_steps_total = ppo->env_steps;
+    report->train_s = ppo->train_s;
     return STATUS_OK;
 }
 

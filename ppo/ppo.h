@@ -9,6 +9,7 @@
 #ifndef SHOAL_PPO_PPO_H
 #define SHOAL_PPO_PPO_H
 
+#include "host/checkpoint.h"
 #include "host/hash.h"
 #include "host/plan.h"
 #include "kernels/frozen.h"
@@ -37,6 +38,8 @@ typedef struct Ppo {
 typedef struct PpoReport {
     int64_t update, env_steps;
     double wall_s;
+    int64_t env_steps_total;         // of all updates up to this one
+    double train_s;                  // likewise
     double return_mean, length_mean; // of the episodes that ended in the rollout; NaN: none did
     double learning_rate;
     KernPpoReport kern;
@@ -60,6 +63,15 @@ HostHash ppo_params_hash(const Ppo *ppo);
 // is what it was.
 Status ppo_save(const Ppo *ppo, const char *path) HOST_MUST_CHECK;
 Status ppo_load(Ppo *ppo, const char *path) HOST_MUST_CHECK;
+
+// The same in memory, with more tensors, of which there are four at most: free the bytes. And back: `path` is what
+// messages call the file.
+Status ppo_pack(const Ppo *ppo, const HostTensor *more, int more_count, void **bytes,
+                size_t *size_bytes) HOST_MUST_CHECK;
+Status ppo_load_from(Ppo *ppo, const HostCheckpoint *file, const char *path) HOST_MUST_CHECK;
+
+// Hash of all that an update follows from.
+uint64_t ppo_state_hash(const Ppo *ppo);
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@
 #include "host/trace.h"
 #include "ppo/ppo.h"
 
-enum { STATE_TENSORS = 10, POLICY_LINE_MAX = POLICY_TEXT_MAX + 64 };
+enum { STATE_TENSORS = 10, MORE_TENSORS_MAX = 4, POLICY_LINE_MAX = POLICY_TEXT_MAX + 64 };
 
 // "cartpole 4-64-64-2 tanh, separate critic": what a checkpoint must agree on with the run that loads it.
 static HostRunState run_state(const Ppo *ppo, char line[POLICY_LINE_MAX]) {
@@ -51,17 +51,46 @@ static void list_tensors(const Ppo *ppo, const PpoScalars *scalars, HostTensor t
     memcpy(tensors, list, sizeof list);
 }
 
+static PpoScalars scalars_of(const Ppo *ppo) {
+    const KernPpoState *s = &ppo->state;
+    return (PpoScalars){{ppo->update, ppo->env_steps, s->adam_steps},
+                        ppo->train_s,
+                        {s->return_count, s->return_mean, s->return_square}};
+}
+
 Status ppo_save(const Ppo *ppo, const char *path) {
     HOST_TRACE_SCOPE(IO, "checkpoint");
-    const KernPpoState *s = &ppo->state;
-    PpoScalars scalars = {{ppo->update, ppo->env_steps, s->adam_steps},
-                          ppo->train_s,
-                          {s->return_count, s->return_mean, s->return_square}};
+    PpoScalars scalars = scalars_of(ppo);
     HostTensor tensors[STATE_TENSORS];
     list_tensors(ppo, &scalars, tensors);
     char line[POLICY_LINE_MAX];
     HostRunState state = run_state(ppo, line);
     return host_run_state_write(path, &state, tensors, STATE_TENSORS);
+}
+
+Status ppo_pack(const Ppo *ppo, const HostTensor *more, int more_count, void **bytes, size_t *size_bytes) {
+    PpoScalars scalars = scalars_of(ppo);
+    HostTensor tensors[STATE_TENSORS + MORE_TENSORS_MAX];
+    list_tensors(ppo, &scalars, tensors);
+    memcpy(tensors + STATE_TENSORS, more, (size_t)more_count * sizeof *more);
+    char line[POLICY_LINE_MAX];
+    HostRunState state = run_state(ppo, line);
+    return host_run_state_pack(&state, tensors, STATE_TENSORS + more_count, bytes, size_bytes);
+}
+
+uint64_t ppo_state_hash(const Ppo *ppo) {
+    HostHash hash = host_hash_start();
+    PpoScalars scalars = scalars_of(ppo);
+    scalars.train_s = 0.0; // each trainer's own
+    HostTensor tensors[STATE_TENSORS];
+    list_tensors(ppo, &scalars, tensors);
+    for (int i = 0; i < STATE_TENSORS; i++) {
+        size_t bytes = host_dtype_bytes(tensors[i].dtype);
+        for (int k = 0; k < tensors[i].rank; k++)
+            bytes *= (size_t)tensors[i].shape[k];
+        host_hash_add(&hash, tensors[i].data, bytes);
+    }
+    return hash.state;
 }
 
 // Reads every tensor into `loaded`, whose arrays have memory of their own.
@@ -120,7 +149,7 @@ static Status load_into(Ppo *ppo, const HostCheckpoint *file, const char *path, 
     return STATUS_OK;
 }
 
-static Status load_from(Ppo *ppo, const HostCheckpoint *file, const char *path) {
+Status ppo_load_from(Ppo *ppo, const HostCheckpoint *file, const char *path) {
     float *vectors = calloc(3 * (size_t)ppo->spec.policy.params, sizeof *vectors);
     uint32_t *envs = calloc(env_words(ppo), sizeof *envs);
     Status status = vectors != NULL && envs != NULL ? load_into(ppo, file, path, vectors, envs)
@@ -133,7 +162,7 @@ static Status load_from(Ppo *ppo, const HostCheckpoint *file, const char *path) 
 Status ppo_load(Ppo *ppo, const char *path) {
     HostCheckpoint *file = NULL;
     TRY(host_checkpoint_open(path, &file));
-    Status status = load_from(ppo, file, path);
+    Status status = ppo_load_from(ppo, file, path);
     host_checkpoint_close(file);
     return status;
 }

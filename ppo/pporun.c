@@ -2,20 +2,21 @@
 #include <stdio.h>
 
 #include "kernels/launcher.h"
-#include "ppo/ppo.h"
+#include "ppo/ppo_trainers.h"
 #include "profiler/prof_launch.h"
 #include "profiler/prof_nvtx.h"
 
 typedef struct PpoRun {
     Ppo ppo;
-    PpoReport report; // of the last update
+    PpoReport report;       // of the last update
+    KernTrainers *trainers; // NULL: there is one
 } PpoRun;
 
 // M(column of metrics.csv, value)
 #define METRICS(M)                                                 \
     M(update, (double)report->update)                              \
-    M(env_steps, (double)ppo->env_steps)                           \
-    M(train_s, ppo->train_s)                                       \
+    M(env_steps, (double)report->env_steps_total)                  \
+    M(train_s, report->train_s)                                    \
     M(env_steps_per_s, (double)report->env_steps / report->wall_s) \
     M(return_mean, report->return_mean)                            \
     M(length_mean_steps, report->length_mean)                      \
@@ -32,12 +33,17 @@ typedef struct PpoRun {
 #define METRICS_NAME(name, value) #name,
 static const char *const columns[] = {METRICS(METRICS_NAME)};
 
-static void metrics_row(const void *state, double *row) {
-    const PpoRun *run = state;
-    const Ppo *ppo = &run->ppo;
-    const PpoReport *report = &run->report;
+static void report_row(const void *of, double *row) {
+    const PpoReport *report = of;
 #define METRICS_VALUE(name, value) *row++ = value;
     METRICS(METRICS_VALUE)
+}
+
+static void metrics_row(const void *state, double *row) {
+    const PpoRun *run = state;
+    PpoReport report = run->report;
+    report.train_s = run->ppo.train_s; // with the test
+    report_row(&report, row);
 }
 
 static Status check(const void *values) {
@@ -69,7 +75,8 @@ static void close_run(void *state) { ppo_close(&((PpoRun *)state)->ppo); }
 
 static Status advance(void *state, KernStepReport *step) {
     PpoRun *run = state;
-    TRY(ppo_update(&run->ppo, &run->report));
+    TRY(run->trainers != NULL ? ppo_trainers_update(&run->ppo, run->trainers, &run->report)
+                              : ppo_update(&run->ppo, &run->report));
     *step = (KernStepReport){run->report.env_steps, run->report.wall_s, run->report.return_mean};
     return STATUS_OK;
 }
@@ -96,17 +103,52 @@ static HostHash params_hash(const void *state) { return ppo_params_hash(&((const
 static Status save(const void *state, const char *path) { return ppo_save(&((const PpoRun *)state)->ppo, path); }
 static Status load(void *state, const char *path) { return ppo_load(&((PpoRun *)state)->ppo, path); }
 
+static Status attach(void *state, HostMember *member, KernTrainers *trainers) {
+    PpoRun *run = state;
+    (void)member;
+    if (trainers == NULL) return STATUS_OK;
+    run->trainers = trainers;
+    TRY(ppo_trainers_join(&run->ppo, trainers));
+    // Where others were further, the report is that of their last update.
+    const PpoReport *last = kern_trainers_report(trainers, run->ppo.update, NULL);
+    if (last != NULL) run->report = *last;
+    return STATUS_OK;
+}
+
+static Status follow(void *state, HostMember *member, KernTrainers *trainers) {
+    return ppo_trainers_follow(&((PpoRun *)state)->ppo, trainers, member);
+}
+
+static uint64_t state_hash(const void *state) { return ppo_state_hash(&((const PpoRun *)state)->ppo); }
+
+static Status pack(const void *state, const HostTensor *more, int more_count, void **bytes, size_t *size_bytes) {
+    return ppo_pack(&((const PpoRun *)state)->ppo, more, more_count, bytes, size_bytes);
+}
+
+static Status take(void *state, const HostCheckpoint *file, const char *name) {
+    return ppo_load_from(&((PpoRun *)state)->ppo, file, name);
+}
+
 int main(int argc, char **argv) {
     static PpoRun run;
     static PpoConfig values;
     static ProfLaunch profile;
+    static const KernWorkers workers = {.attach = attach,
+                                        .follow = follow,
+                                        .hash = state_hash,
+                                        .pack = pack,
+                                        .take = take,
+                                        .report_bytes = sizeof(PpoReport),
+                                        .report_row = report_row};
     const KernTrainer trainer = {
         .tool = "pporun",
         .version = SHOAL_VERSION,
         .help = "pporun ENV [options]        train a policy for a simulator by proximal policy optimisation\n"
                 "pporun --resume DIR         go on with a run\n"
                 "pporun --eval RUN           test the policy of a run\n"
-                "pporun --list | --list ENV  the simulators; one simulator's parameters and defaults\n",
+                "pporun --list | --list ENV  the simulators; one simulator's parameters and defaults\n"
+                "pporun ENV --workers N      N trainers share the updates\n"
+                "pporun --status ENDPOINT    what a run's workers do\n",
         .step = "update",
         .length = "steps",
         .table = ppo_config_table(),
@@ -115,6 +157,7 @@ int main(int argc, char **argv) {
         .profiler = {prof_launch_start, prof_launch_stop, &profile},
         .columns = columns,
         .column_count = sizeof columns / sizeof columns[0],
+        .workers = &workers,
         .defaults = ppo_config_simulator_defaults,
         .check = check,
         .check_resume = ppo_config_check_resume,

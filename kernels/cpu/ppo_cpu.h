@@ -48,11 +48,12 @@ typedef struct CpuPpo {
     PpoOutcome *of_shard;  // [shard]
 
     // This trainer's part
-    HostComm *comm; // borrowed; NULL: it is the only one
+    HostComm *comm;         // borrowed; NULL: it is the only one
+    int32_t sharers, share; // trainers that own shards, and how many each
     int32_t first_shard, own_shards;
     int32_t first_block, end_block; // of lanes
     HostBlock group_block;
-    char *exchange;     // [trainer] gradient and losses
+    char *exchange;     // [trainer] parts of what is exchanged
     uint32_t *all_envs; // [envs][env_words]
 
     // Learning

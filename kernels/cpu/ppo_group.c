@@ -1,5 +1,6 @@
-// PPO by several trainers on CPUs: what they tell each other in an update. Each owns consecutive shards, as many as the
-// others, so its part of the shards' binary tree is a whole subtree.
+// PPO by several trainers on CPUs: what they tell each other in an update. The first of them, as many as are a power of
+// two, share the shards: each owns consecutive ones, as many as the others, so its part of the shards' binary tree is a
+// whole subtree. The rest own none; they only take in what the others say.
 //
 //     after the rollout   what became infinite first; statistics of the shards; the envs
 //     in each epoch       moments of the minibatches' advantages
@@ -18,7 +19,7 @@ enum { ALIGNMENT = 64 };
 static size_t gradient_bytes(const CpuPpo *ppo) { return (size_t)ppo->net.gradient * sizeof(float); }
 
 static size_t part_bytes(const CpuPpo *ppo) {
-    size_t bytes = gradient_bytes(ppo) + (size_t)ppo->own_shards * sizeof(PpoLosses);
+    size_t bytes = gradient_bytes(ppo) + (size_t)ppo->share * sizeof(PpoLosses);
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
@@ -30,12 +31,22 @@ int64_t cpu_ppo_group_stride(const CpuPpo *ppo) { return (int64_t)(part_bytes(pp
 
 static bool is_alone(const CpuPpo *ppo) { return ppo->comm == NULL || ppo->comm->size == 1; }
 
+// Puts each rank's part, of `bytes`, to its place in ppo->exchange.
+static Status gather_parts(CpuPpo *ppo, size_t bytes) {
+    char *own = ppo->exchange + (size_t)ppo->comm->rank * bytes;
+    return host_comm_all_gather(ppo->comm, own, ppo->exchange, bytes, host_now_s() + HOST_COMM_PATIENCE_S);
+}
+
 // `all`: [shards][shard_bytes], in which this trainer's shards are filled in.
 static Status gather_shards(CpuPpo *ppo, void *all, size_t shard_bytes) {
     if (is_alone(ppo)) return STATUS_OK;
-    size_t bytes = (size_t)ppo->own_shards * shard_bytes;
-    return host_comm_all_gather(ppo->comm, (char *)all + (size_t)ppo->comm->rank * bytes, all, bytes,
-                                host_now_s() + HOST_COMM_PATIENCE_S);
+    size_t bytes = (size_t)ppo->share * shard_bytes;
+    if (ppo->own_shards > 0) {
+        memcpy(ppo->exchange + (size_t)ppo->comm->rank * bytes, (char *)all + (size_t)ppo->comm->rank * bytes, bytes);
+    }
+    TRY(gather_parts(ppo, bytes));
+    memcpy(all, ppo->exchange, (size_t)ppo->sharers * bytes);
+    return STATUS_OK;
 }
 
 // ---- joining -------------------------------------------------------------------------------------------------------
@@ -45,8 +56,12 @@ void cpu_ppo_share(CpuPpo *ppo) {
     const KernPpoSpec *spec = &ppo->spec;
     int size = ppo->comm != NULL ? ppo->comm->size : 1, rank = ppo->comm != NULL ? ppo->comm->rank : 0;
     int threads = host_pool_threads(ppo->pool);
-    ppo->own_shards = spec->shards / size;
-    ppo->first_shard = rank * ppo->own_shards;
+    ppo->sharers = 1;
+    while (2 * ppo->sharers <= size && 2 * ppo->sharers <= spec->shards)
+        ppo->sharers *= 2;
+    ppo->share = spec->shards / ppo->sharers;
+    ppo->own_shards = rank < ppo->sharers ? ppo->share : 0;
+    ppo->first_shard = rank < ppo->sharers ? rank * ppo->share : 0;
     // Groups as large as leave some to each thread, so that none waits long for another.
     ppo->group_shards = 1;
     while (ppo->group_shards < PPO_GROUP_MAX &&
@@ -55,10 +70,22 @@ void cpu_ppo_share(CpuPpo *ppo) {
     // Blocks of lanes in which there are envs of its own. Others' in them are computed as well, to the same bits.
     int32_t lanes = ppo->sim->lanes, envs = spec->envs / spec->shards, first = ppo->first_shard * envs;
     ppo->first_block = first / lanes;
-    ppo->end_block = (first + ppo->own_shards * envs + lanes - 1) / lanes;
+    ppo->end_block = ppo->own_shards > 0 ? (first + ppo->own_shards * envs + lanes - 1) / lanes : ppo->first_block;
     // Pieces of whole blocks: as many rows as fit, but no fewer pieces than threads.
     int32_t rows = ((ppo->end_block - ppo->first_block) * lanes + threads - 1) / threads;
     ppo->piece_blocks = (rows < PPO_ROWS ? cpu_round_up(rows, lanes) : PPO_ROWS) / lanes;
+}
+
+// Bytes of a shard in the largest of the exchanges by shards.
+static size_t shard_bytes_max(const CpuPpo *ppo) {
+    const KernPpoSpec *spec = &ppo->spec;
+    const size_t bytes[] = {(size_t)spec->sim.spec->obs * sizeof *ppo->shard_obs, sizeof *ppo->of_shard,
+                            (size_t)spec->minibatches * sizeof *ppo->advantage_moments,
+                            (size_t)(spec->envs / spec->shards) * (size_t)ppo_env_words(spec) * 4};
+    size_t most = 0;
+    for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++)
+        most = bytes[i] > most ? bytes[i] : most;
+    return most;
 }
 
 Status cpu_ppo_join(KernPpo *base, HostComm *comm) {
@@ -68,12 +95,15 @@ Status cpu_ppo_join(KernPpo *base, HostComm *comm) {
     ppo->comm = NULL;
     cpu_ppo_share(ppo);
     if (comm == NULL) return STATUS_OK;
-    TRY(ppo_check_group(&ppo->spec, comm->size));
+    if (comm->size > PPO_TRAINERS_MAX)
+        return host_fail(STATUS_USAGE, "%d trainers: at most %d share PPO's updates", comm->size, PPO_TRAINERS_MAX);
     ppo->comm = comm;
     cpu_ppo_share(ppo);
+    size_t by_shards = (size_t)ppo->share * shard_bytes_max(ppo), bytes = part_bytes(ppo);
     HostPlan plan;
     host_plan_init(&plan);
-    TRY(host_plan_add(&plan, "gradients of the trainers", (size_t)comm->size, part_bytes(ppo), NULL));
+    TRY(host_plan_add(&plan, "what the trainers exchange", (size_t)comm->size, by_shards > bytes ? by_shards : bytes,
+                      NULL));
     TRY(host_plan_add(&plan, "envs of the trainers", (size_t)ppo->spec.envs, (size_t)ppo_env_words(&ppo->spec) * 4,
                       NULL));
     HostMemory memory = host_memory_cpu();
@@ -136,13 +166,14 @@ Status cpu_ppo_group_envs(CpuPpo *ppo) {
 }
 
 Status cpu_ppo_group_gradients(CpuPpo *ppo) {
-    int rank = ppo->comm->rank;
-    size_t bytes = gradient_bytes(ppo), losses = (size_t)ppo->own_shards * sizeof(PpoLosses);
-    char *own = (char *)cpu_ppo_group_gradient(ppo, rank);
-    memcpy(own, ppo->gradients, bytes);
-    memcpy(own + bytes, ppo->losses + ppo->first_shard, losses);
-    TRY(host_comm_all_gather(ppo->comm, own, ppo->exchange, part_bytes(ppo), host_now_s() + HOST_COMM_PATIENCE_S));
-    for (int r = 0; r < ppo->comm->size; r++)
-        memcpy(ppo->losses + r * ppo->own_shards, (char *)cpu_ppo_group_gradient(ppo, r) + bytes, losses);
+    size_t bytes = gradient_bytes(ppo), losses = (size_t)ppo->share * sizeof(PpoLosses);
+    if (ppo->own_shards > 0) {
+        char *own = (char *)cpu_ppo_group_gradient(ppo, ppo->comm->rank);
+        memcpy(own, ppo->gradients, bytes);
+        memcpy(own + bytes, ppo->losses + ppo->first_shard, losses);
+    }
+    TRY(gather_parts(ppo, part_bytes(ppo)));
+    for (int r = 0; r < ppo->sharers; r++)
+        memcpy(ppo->losses + r * ppo->share, (char *)cpu_ppo_group_gradient(ppo, r) + bytes, losses);
     return STATUS_OK;
 }

@@ -146,7 +146,7 @@ static Status sum_gradients(CpuPpo *ppo) {
     if (ppo->comm != NULL && ppo->comm->size > 1) {
         TRY(cpu_ppo_group_gradients(ppo));
         sum = cpu_ppo_group_gradient(ppo, 0);
-        fold_gradients(ppo, sum, ppo->comm->size, cpu_ppo_group_stride(ppo));
+        fold_gradients(ppo, sum, ppo->sharers, cpu_ppo_group_stride(ppo));
     }
     ppo_net_unpack(&ppo->net, sum, ppo->gradient);
     return STATUS_OK;

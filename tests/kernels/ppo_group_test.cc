@@ -41,7 +41,7 @@ TEST(PpoGroup, HasTheBitsOfOneTrainer) {
         KernPpoSpec spec = make_spec(s, seed);
         KernPpoReport wanted;
         std::string expected = one_trainer(s, spec, 2, &wanted);
-        for (int size : {1, 2, 4, 8}) {
+        for (int size : {1, 2, 3, 4, 7, 8}) {
             ThreadGroup group(size);
             group.run([&](HostComm *comm) {
                 SCOPED_TRACE(std::string(s.sim) + ", trainer " + std::to_string(comm->rank) + " of " +
@@ -126,18 +126,28 @@ TEST(PpoGroup, NamesWhatIsNotFinite) {
     }
 }
 
-TEST(PpoGroup, SharesShardsEqually) {
+// More trainers than shards: the rest only listen.
+TEST(PpoGroup, NeedsNoMoreTrainersThanShards) {
     PpoSetting s = settings()[0];
-    KernPpoSpec spec = make_spec(s, 1);
-    for (int size : {3, 16}) {
-        ThreadGroup group(size);
-        group.run([&](HostComm *comm) {
-            Ppo ppo(CpuWay{1, "auto", 0}, spec);
-            EXPECT_EQ(ppo.join(comm), STATUS_USAGE);
-            EXPECT_EQ(std::string(host_message()),
-                      std::to_string(size) + " trainers share 8 shards: a power of two that is no greater, at most 64");
-        });
-    }
+    s.shards = 2;
+    KernPpoSpec spec = make_spec(s, fresh_seed());
+    KernPpoReport wanted;
+    std::string expected = one_trainer(s, spec, 1, &wanted);
+    ThreadGroup group(5);
+    group.run([&](HostComm *comm) {
+        Ppo ppo(way_of(comm->rank), spec);
+        PpoState state(spec);
+        KernPpoReport report;
+        ppo.begin(&state);
+        ASSERT_STATUS(ppo.join(comm));
+        ASSERT_STATUS(ppo.update(make_step(s, 0), &report));
+        ASSERT_STATUS(ppo.read(&state));
+        EXPECT_TRUE(ppo_bytes(spec, state) == expected);
+    });
+    HostComm crowd = {nullptr, 0, PPO_TRAINERS_MAX + 1, 0};
+    Ppo ppo(CpuWay{1, "auto", 0}, spec);
+    EXPECT_EQ(ppo.join(&crowd), STATUS_USAGE);
+    EXPECT_STREQ(host_message(), "65 trainers: at most 64 share PPO's updates");
 }
 
 } // namespace
