@@ -85,7 +85,8 @@ struct GlooGroup {
         attr.hostname = options.address != nullptr ? options.address : "127.0.0.1";
         check_address(attr.hostname);
         device_ = gloo::transport::tcp::CreateDevice(attr);
-        context_.setTimeout(std::chrono::milliseconds(int64_t(timeout_s * 1e3) + 1));
+        // Gloo waits five times as long for a connection.
+        context_.setTimeout(std::chrono::milliseconds(int64_t(timeout_s * 1e3 / 5) + 1));
         Store store(options, deadline);
         context_.connectFullMesh(store, device_);
     }

@@ -3,6 +3,7 @@
 #include "host/master_parts.h"
 
 #define GATHER_S 2.0    // that a lead which has just come waits for other trainers
+#define BROKEN_S 0.1    // after a group has failed: why it did may be about to be heard, as of a trainer's death
 enum { POSTS_MAX = 8 }; // of one trainer in one group
 
 // A lead first, then the others in the order in which they came. Returns how many.
@@ -53,10 +54,12 @@ void master_form_group(Master *m) {
     const MasterWorker *found[HOST_GROUP_MAX], *lead = master_trainer(m);
     MasterGroup *group = &m->group;
     int count = find_trainers(m, lead, found);
-    if (!group->is_broken && is_same(group, found, count)) return;
+    double now_s = host_now_s();
+    bool is_broken = group->broken_s > 0 && now_s - group->broken_s > BROKEN_S;
+    if (!is_broken && is_same(group, found, count)) return;
     // A lead that has just come may find others that know more than it does.
     bool is_new = count > 0 && (group->size == 0 || group->member[0] != lead->id);
-    if (is_new && count < m->options->trainers && host_now_s() - lead->enlisted_s < GATHER_S) return;
+    if (is_new && count < m->options->trainers && now_s - lead->enlisted_s < GATHER_S) return;
     while (group->number == 0) { // another master's groups have other numbers
         uint32_t base;
         host_random_bytes(&base, sizeof base);
@@ -64,7 +67,7 @@ void master_form_group(Master *m) {
     }
     group->number++;
     group->size = count;
-    group->is_broken = false;
+    group->broken_s = 0;
     for (int i = 0; i < count; i++)
         group->member[i] = found[i]->id;
     announce(m);
@@ -75,7 +78,8 @@ void master_on_regroup(Master *m, MasterWorker *worker, const HostMessage *messa
     if (!worker->is_enlisted) worker->enlisted_s = host_now_s();
     worker->is_enlisted = true;
     bool is_of_group = master_rank(m, worker) >= 0;
-    if (is_of_group && (message->value[0] == 0 || message->value[0] == m->group.number)) m->group.is_broken = true;
+    if (is_of_group && (message->value[0] == 0 || message->value[0] == m->group.number))
+        m->group.broken_s = host_now_s();
 }
 
 // To all other members of the sender's group, if that is the present one.

@@ -57,7 +57,7 @@ typedef struct MasterGroup {
     int64_t number; // 0: none yet
     int size;
     int64_t member[HOST_GROUP_MAX]; // [size] workers' ids
-    bool is_broken;                 // another one is wanted
+    double broken_s;                // since when another one is wanted; 0: it is not
 } MasterGroup;
 
 typedef struct Master {
