@@ -203,6 +203,7 @@ static void begin_meeting(HostGroup *g, int64_t label, HostMeeting *meeting) {
 // Waits for the master's word on a group; size 0: there is no master, nor was there for a while. The mutex is held.
 static Status await_group(HostMember *m, MemberGroup *group) {
     for (;;) {
+        host_stop_requested(); // a look at it shows that this thread moves
         if (host_stop_pending()) return host_fail(STATUS_STOPPED, "stopped while waiting for the other trainers");
         if (m->is_refused) return host_fail(STATUS_SYSTEM, "refused: %s", m->refusal);
         double now_s = host_now_s();

@@ -68,9 +68,19 @@ void master_form_group(Master *m) {
     group->number++;
     group->size = count;
     group->broken_s = 0;
+    group->since_s = now_s;
     for (int i = 0; i < count; i++)
         group->member[i] = found[i]->id;
     announce(m);
+}
+
+// Those who have said nothing to the others for so long that they were to have moved.
+static void find_hung(Master *m, const MasterWorker *sender) {
+    if (host_now_s() - m->group.since_s < m->options->hang_limit_s) return;
+    for (int i = 0; i < m->worker_count; i++) {
+        MasterWorker *w = &m->workers[i];
+        if (master_rank(m, w) >= 0 && w != sender && w->posts == 0 && !w->is_hung) master_set_hung(m, w);
+    }
 }
 
 void master_on_regroup(Master *m, MasterWorker *worker, const HostMessage *message) {
@@ -78,6 +88,7 @@ void master_on_regroup(Master *m, MasterWorker *worker, const HostMessage *messa
     if (!worker->is_enlisted) worker->enlisted_s = host_now_s();
     worker->is_enlisted = true;
     bool is_of_group = master_rank(m, worker) >= 0;
+    if (is_of_group && m->group.size > 1 && message->value[0] == m->group.number) find_hung(m, worker);
     if (is_of_group && (message->value[0] == 0 || message->value[0] == m->group.number))
         m->group.broken_s = host_now_s();
 }

@@ -57,7 +57,8 @@ typedef struct MasterGroup {
     int64_t number; // 0: none yet
     int size;
     int64_t member[HOST_GROUP_MAX]; // [size] workers' ids
-    double broken_s;                // since when another one is wanted; 0: it is not
+    double since_s;
+    double broken_s; // since when another one is wanted; 0: it is not
 } MasterGroup;
 
 typedef struct Master {
@@ -89,8 +90,9 @@ typedef struct Master {
 void master_send(Master *m, MasterWorker *worker, const HostMessage *message);
 void master_forward(Master *m, MasterWorker *worker, zmq_msg_t *frame);
 void master_set_ready(Master *m, MasterWorker *worker);
-MasterWorker *master_trainer(Master *m); // NULL: none
-int master_helpers(const Master *m);     // evaluators and followers that are ready and do not hang
+void master_set_hung(Master *m, MasterWorker *worker); // others get its lease; it is to restart
+MasterWorker *master_trainer(Master *m);               // NULL: none
+int master_helpers(const Master *m);                   // evaluators and followers that are ready and do not hang
 
 // Whether the trainer had better leave what is suspect to helpers: some were there a short time ago.
 bool master_is_patient(const Master *m);

@@ -193,6 +193,29 @@ TEST_F(GroupTest, Churn) {
     end_run(&nobody);
 }
 
+class HastyGroupTest : public GroupTest {
+    void prepare(HostMasterOptions *options) const override { options->hang_limit_s = 1.0; }
+};
+
+// A follower that does not come to a meeting, although its connection lives and its other thread speaks, hangs: the
+// others go on without it.
+TEST_F(HastyGroupTest, OneThatDoesNotCome) {
+    open_lead();
+    std::vector<std::thread> others;
+    std::atomic<bool> ends{false};
+    others.push_back(trainer(HOST_ROLE_FOLLOWER, [](HostMember *m, HostGroup *group) { follow(m, group); }));
+    others.push_back(trainer(HOST_ROLE_FOLLOWER, [&](HostMember *, HostGroup *) {
+        while (!ends)
+            sleep_ms(10);
+    }));
+    wait_for_trainers(3);
+    bool is_new;
+    EXPECT_EQ(2, hold(group_, 1, &is_new));
+    EXPECT_GE(count_of(ask(), "hangs"), 1);
+    ends = true;
+    end_run(&others);
+}
+
 // ---- the master's messages -----------------------------------------------------------------------------------------
 
 struct Message {
@@ -291,9 +314,12 @@ TEST_F(GroupTest, MessagesThatAreNone) {
     EXPECT_EQ(number + 1, lead.next(HOST_MESSAGE_GROUP, patience_s).head.value[0]);
 }
 
+class PairTest : public GroupTest {
+    void prepare(HostMasterOptions *options) const override { options->trainers = 2; }
+};
+
 // A lead that has just come is told of a group at once where all trainers are there, else after a while.
-TEST_F(GroupTest, ANewLeadWaitsForTheOthers) {
-    options_.trainers = 2; // read by the master each time
+TEST_F(PairTest, ANewLeadWaitsForTheOthers) {
     Peer lead(endpoint_, &keys_), follower(endpoint_, &keys_);
     greet(&lead.link, HOST_ROLE_TRAINER, "build-1");
     lead.send(HOST_MESSAGE_REGROUP, {0});

@@ -47,6 +47,7 @@ class MasterTest : public ::testing::Test {
         options_.min_workers = 1;
         options_.trainers = 1;
         options_.hang_limit_s = 30.0;
+        prepare(&options_);
         thread_ = std::thread([this] { status_ = host_master_run(&options_); });
     }
 
@@ -66,6 +67,9 @@ class MasterTest : public ::testing::Test {
         thread_.join();
         EXPECT_EQ(STATUS_OK, status_);
     }
+
+    // Other options, before the master starts.
+    virtual void prepare(HostMasterOptions *) const {}
 
     static void greet(HostLink *link, HostRole role, const std::string &build) {
         std::string about = R"({"build":")" + build + R"(","host":"h","device":"d","settings":{"env":"toy"}})";
