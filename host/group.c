@@ -14,8 +14,6 @@
 #define FORM_S        1.5
 #define FORM_EACH_S   0.15
 #define PATIENCE_MOST 32
-#define ASK_AGAIN_S   2.0
-#define ALONE_AFTER_S 0.5 // without a master the lead is a group of one
 
 struct HostGroup {
     HostMember *member;
@@ -207,13 +205,13 @@ static Status await_group(HostMember *m, MemberGroup *group) {
         if (host_stop_pending()) return host_fail(STATUS_STOPPED, "stopped while waiting for the other trainers");
         if (m->is_refused) return host_fail(STATUS_SYSTEM, "refused: %s", m->refusal);
         double now_s = host_now_s();
-        if (m->lost_since_s > 0 && now_s - m->lost_since_s > ALONE_AFTER_S && !m->is_short) {
+        if (m->lost_since_s > 0 && now_s - m->lost_since_s > MEMBER_ALONE_AFTER_S && !m->is_short) {
             m->group = *group = (MemberGroup){0}; // whoever comes has to be told what was done meanwhile
             return STATUS_OK;
         }
         *group = m->group;
         if (group->size > 0) return STATUS_OK;
-        if (now_s - m->group_asked_s > ASK_AGAIN_S) TRY(ask_for_group(m, 0));
+        if (now_s - m->group_asked_s > MEMBER_ASK_AGAIN_S) TRY(ask_for_group(m, 0));
         member_wait(m);
     }
 }

@@ -2,9 +2,10 @@
 #include "host/clock.h"
 #include "host/master_parts.h"
 
-#define GATHER_S 2.0    // that a lead which has just come waits for other trainers
-#define BROKEN_S 0.1    // after a group has failed: why it did may be about to be heard, as of a trainer's death
-enum { POSTS_MAX = 8 }; // of one trainer in one group
+#define GATHER_S 2.0 // that a lead which has just come waits for other trainers
+#define BROKEN_S 0.1 // after a group has failed: why it did may be about to be heard, as of a trainer's death
+#define OUT_S    30.0
+enum { POSTS_MAX = 8 /* of one trainer in one group */, FAILURES_MOST = 3 };
 
 // A lead first, then the others in the order in which they came. Returns how many.
 static int find_trainers(Master *m, const MasterWorker *lead, const MasterWorker *found[HOST_GROUP_MAX]) {
@@ -16,6 +17,7 @@ static int find_trainers(Master *m, const MasterWorker *lead, const MasterWorker
         for (int i = 0; i < m->worker_count; i++) {
             const MasterWorker *w = &m->workers[i];
             if (w->role != HOST_ROLE_FOLLOWER || !w->is_enlisted || !w->is_welcome || w->is_hung) continue;
+            if (host_now_s() < w->out_until_s) continue;
             if (count > 1 && w->id <= found[count - 1]->id) continue;
             if (next == NULL || w->id < next->id) next = w;
         }
@@ -50,13 +52,27 @@ static void announce(Master *m) {
     }
 }
 
+// The one that came last is in the way: perhaps the others cannot reach it.
+static void leave_out_last(Master *m) {
+    const MasterGroup *group = &m->group;
+    for (int i = 0; i < m->worker_count && group->size > 1; i++)
+        if (m->workers[i].id == group->member[group->size - 1]) m->workers[i].out_until_s = host_now_s() + OUT_S;
+}
+
 void master_form_group(Master *m) {
     const MasterWorker *found[HOST_GROUP_MAX], *lead = master_trainer(m);
     MasterGroup *group = &m->group;
     int count = find_trainers(m, lead, found);
     double now_s = host_now_s();
     bool is_broken = group->broken_s > 0 && now_s - group->broken_s > BROKEN_S;
-    if (!is_broken && is_same(group, found, count)) return;
+    bool same = is_same(group, found, count);
+    if (!is_broken && same) return;
+    group->failures = same && now_s - group->since_s < OUT_S ? group->failures + 1 : 0;
+    if (group->failures > FAILURES_MOST) {
+        leave_out_last(m);
+        group->failures = 0;
+        return;
+    }
     // A lead that has just come may find others that know more than it does.
     bool is_new = count > 0 && (group->size == 0 || group->member[0] != lead->id);
     if (is_new && count < m->options->trainers && now_s - lead->enlisted_s < GATHER_S) return;

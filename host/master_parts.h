@@ -35,7 +35,8 @@ typedef struct MasterWorker {
     int64_t ticks, at_lease;
     bool is_enlisted; // a trainer that takes part in groups
     double enlisted_s;
-    int posts; // in the present group
+    double out_until_s; // it is of no group: those that it was of could not be formed
+    int posts;          // in the present group
     int64_t collective_bytes;
     int64_t lease;  // that it holds, 0: none
     int64_t label;  // of the round it is at
@@ -58,6 +59,7 @@ typedef struct MasterGroup {
     int size;
     int64_t member[HOST_GROUP_MAX]; // [size] workers' ids
     double since_s;
+    int failures;    // of groups of these same members, one by one
     double broken_s; // since when another one is wanted; 0: it is not
 } MasterGroup;
 

@@ -17,13 +17,14 @@ namespace {
 class GroupTest : public MasterTest {
   protected:
     // A trainer: what it does with its group, then it leaves.
-    std::thread trainer(HostRole role, const std::function<void(HostMember *, HostGroup *)> &body) {
-        return std::thread([this, role, body] {
+    std::thread trainer(HostRole role, const std::function<void(HostMember *, HostGroup *)> &body,
+                        const char *address = nullptr) {
+        return std::thread([this, role, body, address] {
             HostMemberOptions options = member(role);
             HostMember *m;
             HostGroup *group;
             ASSERT_OK(host_member_open(&options, &m));
-            ASSERT_OK(host_group_open(m, nullptr, &group));
+            ASSERT_OK(host_group_open(m, address, &group));
             body(m, group);
             host_group_close(group);
             host_member_close(m, false);
@@ -213,6 +214,21 @@ TEST_F(HastyGroupTest, OneThatDoesNotCome) {
     EXPECT_EQ(2, hold(group_, 1, &is_new));
     EXPECT_GE(count_of(ask(), "hangs"), 1);
     ends = true;
+    end_run(&others);
+}
+
+// One that nobody can connect to does not keep the others from going on.
+TEST_F(GroupTest, OneThatCannotBeReached) {
+    open_lead();
+    std::vector<std::thread> others;
+    auto stays = [](HostMember *m, HostGroup *group) { follow(m, group); };
+    others.push_back(trainer(HOST_ROLE_FOLLOWER, stays));
+    wait_for_trainers(2);
+    others.push_back(trainer(HOST_ROLE_FOLLOWER, stays, "192.0.2.1")); // an address of nobody's
+    wait_for_trainers(3);
+    bool is_new;
+    for (int64_t label = 0; label < 5; label++)
+        EXPECT_EQ(2, hold(group_, label, &is_new));
     end_run(&others);
 }
 
