@@ -357,7 +357,7 @@ Status es_trainers_follow(Es *es) {
             continue;
         }
         HostMeeting meeting;
-        EsOutcome outcome;
+        EsOutcome outcome = {0};
         bool is_called, is_held;
         TRY(host_group_answer(t->group, &meeting, &is_called));
         if (!is_called) return STATUS_OK;

@@ -226,7 +226,7 @@ Status host_group_call(HostGroup *g, int64_t label, HostMeeting *meeting) {
     HOST_TRACE_SCOPE(COMMUNICATION, "call the trainers");
     HostMember *m = g->member;
     for (;;) {
-        MemberGroup group;
+        MemberGroup group = {0};
         pthread_mutex_lock(&m->mutex);
         Status status = await_group(m, &group);
         HostMessage call = {.type = HOST_MESSAGE_MEET, .value = {group.number, label}};
