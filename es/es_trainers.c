@@ -204,7 +204,7 @@ Status es_trainers_follow(Es *es, HostMember *member) {
             TRY(es_remote_serve(es, member, &task, &serving));
             continue;
         }
-        EsOutcome outcome;
+        EsOutcome outcome = {0};
         Meeting m = {es, &outcome};
         TRY(es_remote_restore(es, &serving));
         TRY(kern_trainers_answer(es->trainers->trainers, meet, &m, &is_called));

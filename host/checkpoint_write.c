@@ -86,7 +86,7 @@ static Status join_parts(const HostFilePart *parts, int count, void **bytes, siz
     size_t total = 0;
     for (int i = 0; i < count; i++)
         total += parts[i].size_bytes;
-    unsigned char *at = malloc(total);
+    unsigned char *at = malloc(total + 1);
     if (at == NULL) return host_fail(STATUS_MEMORY, "no memory for a checkpoint of %zu bytes", total);
     *bytes = at;
     *size_bytes = total;

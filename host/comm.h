@@ -25,7 +25,7 @@ extern "C" {
 typedef struct HostComm HostComm;
 
 // How long calls wait at most where somebody else sees to it that a group with a dead member is aborted.
-#define HOST_COMM_PATIENCE_S 3600.0
+#define HOST_COMM_PATIENCE_S 120.0
 
 typedef struct HostCommOps {
     const char *name; // "self", "nccl", "gloo"

@@ -8,10 +8,11 @@
 #include "host/member_parts.h"
 #include "host/trace.h"
 
-#define FORM_S        6.0 // and FORM_EACH_S for every member: Gloo connects each with each
-#define FORM_EACH_S   0.5
-#define ASK_AGAIN_S   2.0
-#define ALONE_AFTER_S 0.5 // without a master the lead is a group of one
+// To connect, and FORM_EACH_S for every member, each of which connects with each: nothing else wakes a member when
+// another one dies meanwhile. After a failure it is twice as long, on a busy machine it may be too short.
+#define FORM_S        1.5
+#define FORM_EACH_S   0.15
+#define PATIENCE_MOST 32
 
 struct HostGroup {
     HostComm shown; // the meeting's: comm's calls, noted
@@ -20,6 +21,7 @@ struct HostGroup {
     HostComm *comm; // the member's, too, so that its other thread can abort it
     int64_t number; // of the group that comm is of; 0: of one alone
     bool is_new;
+    double patience; // by what the time to connect is multiplied
     bool has_failed; // a collective of this meeting
 };
 
@@ -130,7 +132,7 @@ static Status connect_group(HostGroup *g, const MemberGroup *group) {
                                .group = name,
                                .address = g->address};
     HOST_TRACE_SCOPE(COMMUNICATION, "form a group");
-    return host_comm_gloo(&options, host_now_s() + FORM_S + FORM_EACH_S * group->size, &g->comm);
+    return host_comm_gloo(&options, host_now_s() + g->patience * (FORM_S + FORM_EACH_S * group->size), &g->comm);
 }
 
 // Makes g->comm the group's, as the master has it. It is not there, and the status is STATUS_OK, where that fails.
@@ -139,7 +141,11 @@ static Status form(HostGroup *g, const MemberGroup *group) {
     drop(g);
     Status status = group->size == 1 ? host_comm_self(&g->comm) : connect_group(g, group);
     if (status == STATUS_MEMORY) return status;
-    if (status != STATUS_OK) return ask_for_another(m, group->number);
+    if (status != STATUS_OK) {
+        if (g->patience < PATIENCE_MOST) g->patience *= 2;
+        return ask_for_another(m, group->number);
+    }
+    g->patience = 1;
     pthread_mutex_lock(&m->mutex);
     bool is_current = m->group.number == group->number;
     if (is_current) {
@@ -166,6 +172,7 @@ Status host_group_open(HostMember *member, const char *address, HostGroup **grou
         return host_fail(STATUS_MEMORY, "no memory for a group");
     }
     g->member = member;
+    g->patience = 1;
     pthread_mutex_lock(&member->mutex);
     member->is_enlisted = true;
     Status status = ask_for_group(member, 0);
@@ -231,16 +238,17 @@ static void begin_meeting(HostGroup *g, int64_t label, HostMeeting *meeting) {
 // Waits for the master's word on a group; size 0: there is no master, nor was there for a while. The mutex is held.
 static Status await_group(HostMember *m, MemberGroup *group) {
     for (;;) {
-        if (host_stop_requested()) return host_fail(STATUS_STOPPED, "stopped while waiting for the other trainers");
+        host_stop_requested(); // a look at it shows that this thread moves
+        if (host_stop_pending()) return host_fail(STATUS_STOPPED, "stopped while waiting for the other trainers");
         if (m->is_refused) return host_fail(STATUS_SYSTEM, "refused: %s", m->refusal);
         double now_s = host_now_s();
-        if (m->lost_since_s > 0 && now_s - m->lost_since_s > ALONE_AFTER_S && !m->is_short) {
+        if (m->lost_since_s > 0 && now_s - m->lost_since_s > MEMBER_ALONE_AFTER_S && !m->is_short) {
             m->group = *group = (MemberGroup){0}; // whoever comes has to be told what was done meanwhile
             return STATUS_OK;
         }
         *group = m->group;
         if (group->size > 0) return STATUS_OK;
-        if (now_s - m->group_asked_s > ASK_AGAIN_S) TRY(ask_for_group(m, 0));
+        if (now_s - m->group_asked_s > MEMBER_ASK_AGAIN_S) TRY(ask_for_group(m, 0));
         member_wait(m);
     }
 }
@@ -255,7 +263,7 @@ Status host_group_call(HostGroup *g, int64_t label, HostMeeting *meeting) {
     HOST_TRACE_SCOPE(COMMUNICATION, "call the trainers");
     HostMember *m = g->member;
     for (;;) {
-        MemberGroup group;
+        MemberGroup group = {0};
         pthread_mutex_lock(&m->mutex);
         Status status = await_group(m, &group);
         HostMessage call = {.type = HOST_MESSAGE_MEET, .value = {group.number, label}};

@@ -220,25 +220,27 @@ static void on_tick(Master *m, MasterWorker *w, const HostMessage *message) {
     w->at_lease = message->value[1];
     if (w->role == HOST_ROLE_TRAINER) w->label = message->value[2];
     w->collective_bytes = message->value[3];
-    if (moves || !is_busy(w)) w->progress_s = now_s;
+    if (moves || (!is_busy(w) && !w->is_hung)) w->progress_s = now_s;
     if (w->is_hung && moves) { // it was only slow, or asleep
         w->is_hung = w->is_reported = false;
         begin_epoch(m);
     }
 }
 
+void master_set_hung(Master *m, MasterWorker *w) {
+    m->counts.hangs++;
+    w->is_hung = true;
+    master_take_lease(m, w, HOST_LEASE_DIED);
+    w->is_idle = false;
+    master_send(m, w, &(HostMessage){.type = HOST_MESSAGE_RESTART});
+    begin_epoch(m);
+}
+
 static void check_hang(Master *m, MasterWorker *w, double now_s) {
     double limit_s = m->options->hang_limit_s;
     double silent_s = now_s - w->heard_s, idle_s = is_busy(w) || w->is_hung ? now_s - w->progress_s : 0;
     double worst_s = silent_s > idle_s ? silent_s : idle_s;
-    if (worst_s > limit_s && !w->is_hung) {
-        m->counts.hangs++;
-        w->is_hung = true;
-        master_take_lease(m, w, HOST_LEASE_DIED);
-        w->is_idle = false;
-        master_send(m, w, &(HostMessage){.type = HOST_MESSAGE_RESTART});
-        begin_epoch(m);
-    }
+    if (worst_s > limit_s && !w->is_hung) master_set_hung(m, w);
     if (worst_s > 2 * limit_s && !w->is_reported) {
         char line[64];
         snprintf(line, sizeof line, HOST_MASTER_HUNG_LINE, (long long)w->pid);

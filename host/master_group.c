@@ -2,8 +2,10 @@
 #include "host/clock.h"
 #include "host/master_parts.h"
 
-#define GATHER_S 2.0    // that a lead which has just come waits for other trainers
-enum { POSTS_MAX = 8 }; // of one trainer in one group
+#define GATHER_S 2.0 // that a lead which has just come waits for other trainers
+#define BROKEN_S 0.1 // after a group has failed: why it did may be about to be heard, as of a trainer's death
+#define OUT_S    30.0
+enum { POSTS_MAX = 8 /* of one trainer in one group */, FAILURES_MOST = 3 };
 
 // A lead first, then the others in the order in which they came. Returns how many.
 static int find_trainers(Master *m, const MasterWorker *lead, const MasterWorker *found[HOST_GROUP_MAX]) {
@@ -15,6 +17,7 @@ static int find_trainers(Master *m, const MasterWorker *lead, const MasterWorker
         for (int i = 0; i < m->worker_count; i++) {
             const MasterWorker *w = &m->workers[i];
             if (w->role != HOST_ROLE_FOLLOWER || !w->is_enlisted || !w->is_welcome || w->is_hung) continue;
+            if (host_now_s() < w->out_until_s) continue;
             if (count > 1 && w->id <= found[count - 1]->id) continue;
             if (next == NULL || w->id < next->id) next = w;
         }
@@ -49,14 +52,30 @@ static void announce(Master *m) {
     }
 }
 
+// The one that came last is in the way: perhaps the others cannot reach it.
+static void leave_out_last(Master *m) {
+    const MasterGroup *group = &m->group;
+    for (int i = 0; i < m->worker_count && group->size > 1; i++)
+        if (m->workers[i].id == group->member[group->size - 1]) m->workers[i].out_until_s = host_now_s() + OUT_S;
+}
+
 void master_form_group(Master *m) {
     const MasterWorker *found[HOST_GROUP_MAX], *lead = master_trainer(m);
     MasterGroup *group = &m->group;
     int count = find_trainers(m, lead, found);
-    if (!group->is_broken && is_same(group, found, count)) return;
+    double now_s = host_now_s();
+    bool is_broken = group->broken_s > 0 && now_s - group->broken_s > BROKEN_S;
+    bool same = is_same(group, found, count);
+    if (!is_broken && same) return;
+    group->failures = same && now_s - group->since_s < OUT_S ? group->failures + 1 : 0;
+    if (group->failures > FAILURES_MOST) {
+        leave_out_last(m);
+        group->failures = 0;
+        return;
+    }
     // A lead that has just come may find others that know more than it does.
     bool is_new = count > 0 && (group->size == 0 || group->member[0] != lead->id);
-    if (is_new && count < m->options->trainers && host_now_s() - lead->enlisted_s < GATHER_S) return;
+    if (is_new && count < m->options->trainers && now_s - lead->enlisted_s < GATHER_S) return;
     while (group->number == 0) { // another master's groups have other numbers
         uint32_t base;
         host_random_bytes(&base, sizeof base);
@@ -64,10 +83,20 @@ void master_form_group(Master *m) {
     }
     group->number++;
     group->size = count;
-    group->is_broken = false;
+    group->broken_s = 0;
+    group->since_s = now_s;
     for (int i = 0; i < count; i++)
         group->member[i] = found[i]->id;
     announce(m);
+}
+
+// Those who have said nothing to the others for so long that they were to have moved.
+static void find_hung(Master *m, const MasterWorker *sender) {
+    if (host_now_s() - m->group.since_s < m->options->hang_limit_s) return;
+    for (int i = 0; i < m->worker_count; i++) {
+        MasterWorker *w = &m->workers[i];
+        if (master_rank(m, w) >= 0 && w != sender && w->posts == 0 && !w->is_hung) master_set_hung(m, w);
+    }
 }
 
 void master_on_regroup(Master *m, MasterWorker *worker, const HostMessage *message) {
@@ -75,7 +104,9 @@ void master_on_regroup(Master *m, MasterWorker *worker, const HostMessage *messa
     if (!worker->is_enlisted) worker->enlisted_s = host_now_s();
     worker->is_enlisted = true;
     bool is_of_group = master_rank(m, worker) >= 0;
-    if (is_of_group && (message->value[0] == 0 || message->value[0] == m->group.number)) m->group.is_broken = true;
+    if (is_of_group && m->group.size > 1 && message->value[0] == m->group.number) find_hung(m, worker);
+    if (is_of_group && (message->value[0] == 0 || message->value[0] == m->group.number))
+        m->group.broken_s = host_now_s();
 }
 
 // To all other members of the sender's group, if that is the present one.

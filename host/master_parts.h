@@ -35,7 +35,8 @@ typedef struct MasterWorker {
     int64_t ticks, at_lease;
     bool is_enlisted; // a trainer that takes part in groups
     double enlisted_s;
-    int posts; // in the present group
+    double out_until_s; // it is of no group: those that it was of could not be formed
+    int posts;          // in the present group
     int64_t collective_bytes;
     int64_t lease;  // that it holds, 0: none
     int64_t label;  // of the round it is at
@@ -57,7 +58,9 @@ typedef struct MasterGroup {
     int64_t number; // 0: none yet
     int size;
     int64_t member[HOST_GROUP_MAX]; // [size] workers' ids
-    bool is_broken;                 // another one is wanted
+    double since_s;
+    int failures;    // of groups of these same members, one by one
+    double broken_s; // since when another one is wanted; 0: it is not
 } MasterGroup;
 
 typedef struct Master {
@@ -89,8 +92,9 @@ typedef struct Master {
 void master_send(Master *m, MasterWorker *worker, const HostMessage *message);
 void master_forward(Master *m, MasterWorker *worker, zmq_msg_t *frame);
 void master_set_ready(Master *m, MasterWorker *worker);
-MasterWorker *master_trainer(Master *m); // NULL: none
-int master_helpers(const Master *m);     // evaluators and followers that are ready and do not hang
+void master_set_hung(Master *m, MasterWorker *worker); // others get its lease; it is to restart
+MasterWorker *master_trainer(Master *m);               // NULL: none
+int master_helpers(const Master *m);                   // evaluators and followers that are ready and do not hang
 
 // Whether the trainer had better leave what is suspect to helpers: some were there a short time ago.
 bool master_is_patient(const Master *m);

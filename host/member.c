@@ -13,8 +13,6 @@
 #include "host/member_parts.h"
 #include "host/trace.h"
 
-#define ALONE_AFTER_S 0.5 // without a master, the trainer computes by itself
-#define ASK_AGAIN_S   2.0 // without news of a round, the master is told again what is wanted
 enum { WAIT_MS = 50, LINGER_MS = 1000, PAYLOAD_WAIT_MS = 1000 };
 
 // ---- joining and leaving -------------------------------------------------------------------------------------------
@@ -75,7 +73,7 @@ static Status start(HostMember *m, const HostMemberOptions *options) {
 // A trainer waits for a moment only: it can do without a master.
 static Status await_welcome(HostMember *m) {
     Status status = STATUS_OK;
-    double until_s = host_now_s() + ALONE_AFTER_S;
+    double until_s = host_now_s() + MEMBER_ALONE_AFTER_S;
     pthread_mutex_lock(&m->mutex);
     while (status == STATUS_OK && !m->is_finished && !(m->is_welcome && m->knows_epoch) &&
            (m->role != HOST_ROLE_TRAINER || host_now_s() < until_s)) {
@@ -250,7 +248,7 @@ static Status fetch(HostMember *m, const HostTask *task, bool is_claimed, bool *
     double asked_s = 0;
     Status status = STATUS_OK;
     while (status == STATUS_OK && !*is_there && !m->is_abandoned) {
-        if (host_now_s() - asked_s > ASK_AGAIN_S) {
+        if (host_now_s() - asked_s > MEMBER_ASK_AGAIN_S) {
             TRY(member_send(m, &message, NULL, NULL));
             asked_s = host_now_s();
         }
@@ -339,10 +337,10 @@ static Status next_of_trainer(HostMember *m, HostTask *task) {
         if (m->has_task) {
             *task = m->task;
             m->has_task = false;
-        } else if (m->lost_since_s > 0 && now_s - m->lost_since_s > ALONE_AFTER_S && !m->is_short) {
+        } else if (m->lost_since_s > 0 && now_s - m->lost_since_s > MEMBER_ALONE_AFTER_S && !m->is_short) {
             lease_to_self(m, task);
         } else {
-            if (now_s - r->news_s > ASK_AGAIN_S) TRY(member_send_round(m));
+            if (now_s - r->news_s > MEMBER_ASK_AGAIN_S) TRY(member_send_round(m));
             member_wait(m);
             if (m->is_refused) return check_master(m);
             continue;

@@ -17,6 +17,9 @@
 extern "C" {
 #endif
 
+#define MEMBER_ALONE_AFTER_S 0.5 // without a master, the trainer goes on by itself
+#define MEMBER_ASK_AGAIN_S   2.0 // without news, the master is told again what is wanted
+
 typedef struct MemberOutgoing MemberOutgoing;
 struct MemberOutgoing {
     MemberOutgoing *next;
