@@ -191,8 +191,6 @@ void host_group_close(HostGroup *g) {
     free(g);
 }
 
-// ---- meetings ------------------------------------------------------------------------------------------------------
-
 // ---- what a meeting is given: the group's calls, whose failure is noted --------------------------------------------
 
 static Status note(HostComm *shown, Status status) {
@@ -228,6 +226,8 @@ static void shown_free(HostComm *comm) { (void)comm; } // the group's own
 
 static const HostCommOps shown_ops = {"group",    shown_all_gather, shown_broadcast, shown_send,
                                       shown_recv, shown_barrier,    shown_abort,     shown_free};
+
+// ---- meetings ------------------------------------------------------------------------------------------------------
 
 static void begin_meeting(HostGroup *g, int64_t label, HostMeeting *meeting) {
     g->shown = (HostComm){.ops = &shown_ops, .rank = g->comm->rank, .size = g->comm->size};

@@ -47,13 +47,14 @@ class GroupTest : public MasterTest {
 
     // A meeting of the lead and followers that all do the same: everyone's label and rank by all-gather, then a
     // broadcast of the lead's.
-    static Status meet(HostGroup *group, const HostMeeting &meeting, std::vector<int64_t> *all) {
+    static Status meet(const HostMeeting &meeting, std::vector<int64_t> *all) {
+        const double deadline_s = host_now_s() + HOST_COMM_PATIENCE_S;
         std::vector<int64_t> mine = {meeting.label, meeting.comm->rank};
         all->assign(2 * static_cast<size_t>(meeting.comm->size), -1);
-        TRY(host_group_all_gather(group, mine.data(), all->data(), 2 * sizeof(int64_t)));
+        TRY(host_comm_all_gather(meeting.comm, mine.data(), all->data(), 2 * sizeof(int64_t), deadline_s));
         std::vector<int64_t> told = *all;
         if (meeting.comm->rank != 0) told.assign(told.size(), -2);
-        TRY(host_group_broadcast(group, told.data(), told.size() * sizeof(int64_t), 0));
+        TRY(host_comm_broadcast(meeting.comm, told.data(), told.size() * sizeof(int64_t), 0, deadline_s));
         EXPECT_EQ(*all, told);
         return STATUS_OK;
     }
@@ -65,7 +66,7 @@ class GroupTest : public MasterTest {
             std::vector<int64_t> all;
             bool is_held;
             if (leaves != nullptr && *leaves) return; // instead of taking part
-            Status status = meeting.comm != nullptr ? meet(group, meeting, &all) : STATUS_OK;
+            Status status = meeting.comm != nullptr ? meet(meeting, &all) : STATUS_OK;
             ASSERT_OK(host_group_settle(group, status, &is_held));
             if (held != nullptr && is_held) ++*held;
         }
@@ -81,7 +82,7 @@ class GroupTest : public MasterTest {
             int size = meeting.comm->size;
             EXPECT_EQ(0, meeting.comm->rank);
             *is_new = meeting.is_new;
-            EXPECT_OK(host_group_settle(group, meet(group, meeting, &all), &is_held));
+            EXPECT_OK(host_group_settle(group, meet(meeting, &all), &is_held));
             if (tries != nullptr) ++*tries;
             if (!is_held) continue;
             for (int rank = 0; rank < size; rank++) {
