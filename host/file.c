@@ -84,7 +84,7 @@ static Status fill_file(int fd, const char *path, const HostFilePart *parts, int
 // A rename would put a file in the place of a device or a pipe.
 static Status check_replaceable(const char *path) {
     struct stat info;
-    if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) return STATUS_OK;
+    if (stat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) return STATUS_OK;
     return host_fail(STATUS_IO, "cannot write %s: it is not a regular file", path);
 }
 

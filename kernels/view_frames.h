@@ -8,6 +8,10 @@
 #include "host/json_text.h"
 #include "sim/sim_draw.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 // A frame in whole units.
 typedef struct ViewFrame {
     int32_t shapes;
@@ -35,5 +39,9 @@ Status view_frames_put(ViewFrames *frames, FILE *stream) HOST_MUST_CHECK;
 
 // Puts the members unit, shapes and views of an object to `stream`. The last thing to be done.
 Status view_frames_finish(ViewFrames *frames, FILE *stream) HOST_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

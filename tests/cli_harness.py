@@ -161,6 +161,17 @@ class TrainerTest(unittest.TestCase):
             self.fail(f"{self.TOOL} {args} did not end within 60 s of signal {signals}")
 
 
+class CudaTests:
+    """Mixed into a TrainerTest that needs a GPU, a real one or a virtual one."""
+
+    def setUp(self):
+        super().setUp()
+        done = self.call(*self.fixed("cartpole", device="cuda"), "--dry-run")
+        if done.code != 0 and os.environ.get("SHOAL_TEST_CUDA") != "required":
+            self.skipTest(done.err)
+        self.assertEqual(0, done.code, done)
+
+
 class SignalTests:
     """Mixed into a TrainerTest with `long(env)`: changes that make a run take a few tenths of a second."""
 
