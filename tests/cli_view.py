@@ -182,9 +182,8 @@ class ViewRefusedTests(ViewRuns):
         self.assertTrue(page.read_text(encoding="utf-8").startswith("<!doctype html>"))
 
 
-# What a user does, and what the page says then. Under virtual time a browser paints when it likes, or never.
+# What a user does, and what the page says then.
 PROBE = """
-window.requestAnimationFrame = (paint) => setTimeout(() => paint(performance.now()), 16);
 const player = document.getElementById("player"), stage = document.getElementById("stage");
 const text = (id) => document.getElementById(id).textContent;
 const copy = document.createElement("canvas").getContext("2d", {willReadFrequently: true});

@@ -61,6 +61,9 @@ def page_data(page):
     return {attributes["id"]: json.loads(text) for _, attributes, text in found}
 
 
+# Under virtual time a browser paints when it likes, or never: frames come by the clock.
+FRAMES = "window.requestAnimationFrame = (paint) => setTimeout(() => paint(performance.now()), 16);"
+
 # tell(what): to the test, as JSON.
 TELL = """
 function tell(what) {
@@ -76,6 +79,7 @@ def render(test, page, probe, folder, *flags, budget_ms=3000):
     """The page's elements once it is drawn and `probe`, a script, has used it, and what that told; no error, neither in the
     page nor on the console. folder: of the test."""
     text = page.read_text(encoding="utf-8")
+    text = text.replace("<head>", f"<head><script>{FRAMES}</script>", 1)
     page.write_text(text.replace("</body>", f"<script>{TELL}{probe}</script></body>"), encoding="utf-8")
     done = subprocess.run([CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                            f"--user-data-dir={folder}/browser", "--host-resolver-rules=MAP * ~NOTFOUND",
