@@ -1,7 +1,6 @@
 #include "kernels/view.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "host/file.h"
 #include "host/page.h"
@@ -75,7 +74,7 @@ static Status put_frame(const KernReplay *replay, ViewFrames *frames, FILE *stre
 
 static Status check_outcome(const KernReplay *replay, int32_t episode) {
     const KernEpisode *tested = &replay->frozen->episodes[episode];
-    if (memcmp(&replay->episode_return, &tested->episode_return, sizeof(float)) == 0 &&
+    if (sim_bits_from_float(replay->episode_return) == sim_bits_from_float(tested->episode_return) &&
         replay->length == tested->length) {
         return STATUS_OK;
     }

@@ -98,13 +98,14 @@ static void put_shape(ViewFrames *frames, int32_t shape) {
 
 static void put_view(ViewFrames *frames) {
     const SimFrame *f = &frames->drawn;
-    const float view[4] = {f->left, f->bottom, f->right, f->top};
+    const int32_t view[4] = {quantise(frames, f->left), quantise(frames, f->bottom), quantise(frames, f->right),
+                             quantise(frames, f->top)};
     if (frames->views > 0 && memcmp(view, frames->view, sizeof view) == 0) return;
     memcpy(frames->view, view, sizeof view);
     FILE *stream = frames->place.stream;
     fprintf(stream, "%s[", frames->views > 0 ? ", " : "");
     for (int i = 0; i < 4; i++)
-        fprintf(stream, "%s%d", i > 0 ? "," : "", quantise(frames, view[i]));
+        fprintf(stream, "%s%d", i > 0 ? "," : "", view[i]);
     fputc(']', stream);
     frames->views++;
 }

@@ -26,9 +26,9 @@ typedef struct ViewFrames {
     ViewFrame *now, *old; // this frame, and the one before
     double unit;          // 0: no frame yet
     int32_t shapes, views;
-    float view[4];  // the latest
-    JsonText shape; // the shapes' list, open
-    JsonText place; // the views' list, open
+    int32_t view[4]; // the latest: left, bottom, right, top
+    JsonText shape;  // the shapes' list, open
+    JsonText place;  // the views' list, open
 } ViewFrames;
 
 Status view_frames_open(ViewFrames *frames) HOST_MUST_CHECK;
