@@ -6,7 +6,7 @@ import sys
 import unittest
 
 import cli_harness as harness
-from cli_harness import HEAVY, SANITIZED, SIMULATORS
+from cli_harness import HEAVY, SANITIZED, SIMULATORS, CudaTests
 
 RANDOMIZE = {
     "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
@@ -60,12 +60,8 @@ class GoldenHashes:
                     self.assertEqual(golden[env, name], self.hash(*args, *options))
 
 
-class CudaHashes:
+class CudaHashes(CudaTests):
     """Mixed into a test of golden hashes: the same on a GPU, a real one or a virtual one."""
-
-    def setUp(self):
-        super().setUp()
-        self.need_gpu()
 
     def check_golden_on_gpu(self, *options, quick, most=lambda env, name: True):
         """With SHOAL_TEST_LONG `most` of them, which takes minutes on a virtual GPU."""

@@ -168,6 +168,14 @@ class TrainerTest(unittest.TestCase):
             self.fail(f"{self.TOOL} {args} did not end within 60 s of signal {signals}")
 
 
+class CudaTests:
+    """Mixed into a TrainerTest that needs a GPU, a real one or a virtual one."""
+
+    def setUp(self):
+        super().setUp()
+        self.need_gpu()
+
+
 class SignalTests:
     """Mixed into a TrainerTest with `long(env)`: changes that make a run take a few tenths of a second."""
 

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/pipeline.h"
+#include "kernels/sim_param.h"
 #include SIM_HEADER
 
 // BODY(step): cartpole_v4_16_step. The arguments are expanded before they are joined.

@@ -10,6 +10,7 @@
 #define SHOAL_KERNELS_CUDA_NAMES_CUH
 
 #include "kernels/cuda/launch.h"
+#include "kernels/sim_param.h"
 #include "sim/sim_list.h"
 
 #define DEVICE_FN static __device__ __forceinline__
@@ -48,9 +49,7 @@ DEVICE_FN bool is_infinite(float x) { return (__float_as_uint(x) & 0x7f800000u) 
 DEVICE_FN void draw_params(const KernSim &sim, int count, SimRng rng, uint32_t *at, int stride) {
 #pragma unroll 1
     for (int k = 0; k < count; k++) {
-        float value = sim.value[k];
-        if (sim.random[k]) value = sim_lerp(sim_rng_param(rng, (uint32_t)k), sim.low[k], sim.high[k]);
-        at[k * stride] = __float_as_uint(value);
+        at[k * stride] = __float_as_uint(kern_sim_param(&sim, rng, k));
     }
 }
 
