@@ -147,7 +147,7 @@ SIM_BIG_FN void lunar_lander_world(LunarLanderWorld *l, const LunarLanderParams 
     w->bodies = LUNAR_LANDER_BODIES, w->joints = LUNAR_LANDER_JOINTS;
     w->contacts = l->words.contacts, w->contacts_max = LUNAR_LANDER_CONTACTS, w->overflow = 0;
     w->shape = l->shape, w->mass = l->mass, w->hinge = l->hinge;
-    w->block = l->shape, w->blocks = 0;
+    w->block = 0, w->blocks = 0;
     w->edge = l->edge, w->edges = LUNAR_LANDER_CHUNKS, w->one_ground = 1;
     w->gravity_mps2 = rigid2d_vec(R(0.0), -p->gravity_mps2);
     w->dt_s = R(1.0) / LUNAR_LANDER_FPS;
