@@ -27,4 +27,14 @@ SIM_FN void bipedal_walker_observe(const BipedalWalkerState *s, const BipedalWal
     bipedal_walker_show(s, obs, 0);
 }
 
+#ifdef SIM_DRAWING
+#define BIPEDAL_WALKER_DRAW SIM_DRAW(bipedal_walker_draw)
+
+SIM_FN void bipedal_walker_draw(const void *state, const void *params, const int32_t *discrete, const float *continuous,
+                                SimFrame *f) {
+    (void)params, (void)discrete, (void)continuous;
+    bipedal_walker_draw_world(state, f, 0);
+}
+#endif
+
 #endif

@@ -36,8 +36,9 @@
 #define BIPEDAL_WALKER_CONTACTS_8(F, p)                                                                     \
     RIGID2D_CONTACT(F, p##0_)                                                                               \
     RIGID2D_CONTACT(F, p##1_)                                                                               \
-    RIGID2D_CONTACT(F, p##2_) RIGID2D_CONTACT(F, p##3_) RIGID2D_CONTACT(F, p##4_) RIGID2D_CONTACT(F, p##5_) \
-        RIGID2D_CONTACT(F, p##6_) RIGID2D_CONTACT(F, p##7_)
+    RIGID2D_CONTACT(F, p##2_)                                                                               \
+    RIGID2D_CONTACT(F, p##3_) RIGID2D_CONTACT(F, p##4_) RIGID2D_CONTACT(F, p##5_) RIGID2D_CONTACT(F, p##6_) \
+        RIGID2D_CONTACT(F, p##7_)
 // clang-format off
 #define BIPEDAL_WALKER_TERRAIN_10(F, p)                                             \
     F(real, p##0_m) F(real, p##1_m) F(real, p##2_m) F(real, p##3_m) F(real, p##4_m) \
@@ -330,5 +331,31 @@ SIM_BIG_FN void bipedal_walker_show(const void *state, float *obs, int32_t is_ha
     for (int32_t i = 0; i < BIPEDAL_WALKER_OBS; i++)
         obs[i] = (float)o[i];
 }
+
+#ifdef SIM_DRAWING
+#include "sim/rigid2d/rigid2d_draw.h"
+
+#define BIPEDAL_WALKER_VIEW_WIDTH_M  BIPEDAL_WALKER_PX(600.0)
+#define BIPEDAL_WALKER_VIEW_HEIGHT_M BIPEDAL_WALKER_PX(400.0)
+
+// The view goes along with the hull, which is at a fifth of its width.
+SIM_BIG_FN void bipedal_walker_draw_world(const void *state, SimFrame *f, int32_t is_hardcore) {
+    BipedalWalkerWorld b;
+    bipedal_walker_load(&b.words, state, is_hardcore);
+    bipedal_walker_check(&b.words);
+    bipedal_walker_shapes(&b);
+    bipedal_walker_ground(&b.words, &b.world, b.block);
+    const real left = b.words.body[0].x_m - BIPEDAL_WALKER_VIEW_WIDTH_M / R(5.0);
+    sim_frame_view(f, left, R(0.0), left + BIPEDAL_WALKER_VIEW_WIDTH_M, BIPEDAL_WALKER_VIEW_HEIGHT_M);
+    f->step_s = (float)(R(1.0) / BIPEDAL_WALKER_FPS);
+    rigid2d_draw_chain(f, SIM_GROUND, &b.world, R(0.0));
+    for (int32_t i = 0; i < b.world.blocks; i++)
+        rigid2d_draw_box(f, SIM_GROUND, b.block[i]);
+    const real x = BIPEDAL_WALKER_FINISH_X_M, y = BIPEDAL_WALKER_HEIGHT_M;
+    sim_frame_line(f, SIM_GOAL, R(0.06), x, y, x, y + BIPEDAL_WALKER_PX(50.0));
+    for (int32_t i = BIPEDAL_WALKER_BODIES - 1; i >= 0; i--)
+        rigid2d_draw_body(f, i == 0 ? SIM_BODY : SIM_PART, &b.words.body[i], &b.shape[i], &b.mass[i]);
+}
+#endif
 
 #endif

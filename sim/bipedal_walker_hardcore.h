@@ -41,4 +41,14 @@ SIM_FN void bipedal_walker_hardcore_observe(const BipedalWalkerHardcoreState *s,
     bipedal_walker_show(s, obs, 1);
 }
 
+#ifdef SIM_DRAWING
+#define BIPEDAL_WALKER_HARDCORE_DRAW SIM_DRAW(bipedal_walker_hardcore_draw)
+
+SIM_FN void bipedal_walker_hardcore_draw(const void *state, const void *params, const int32_t *discrete,
+                                         const float *continuous, SimFrame *f) {
+    (void)params, (void)discrete, (void)continuous;
+    bipedal_walker_draw_world(state, f, 1);
+}
+#endif
+
 #endif

@@ -4,7 +4,7 @@
 #ifndef SHOAL_SIM_RIGID2D_RIGID2D_DRAW_H
 #define SHOAL_SIM_RIGID2D_RIGID2D_DRAW_H
 
-#include "sim/rigid2d/rigid2d_world.h"
+#include "sim/rigid2d/rigid2d_ground.h"
 #include "sim/sim_draw.h"
 
 // A polygon, of a body or of the ground, where the transform puts it.
@@ -34,6 +34,22 @@ SIM_FN void rigid2d_draw_ground(SimFrame *f, SimColour colour, const Rigid2dEdge
         sim_frame_point(f, edge[i].a.x, edge[i].a.y);
     sim_frame_point(f, edge[count - 1].b.x, edge[count - 1].b.y);
     sim_frame_point(f, edge[count - 1].b.x, depth);
+}
+
+// Ground below the world's chain of heights, down to a depth.
+SIM_FN void rigid2d_draw_chain(SimFrame *f, SimColour colour, const Rigid2dWorld *w, real depth) {
+    sim_frame_begin(f, SIM_POLYGON, colour, R(0.0));
+    sim_frame_point(f, rigid2d_chain_x(w, 0), depth);
+    for (int32_t i = 0; i <= w->edges; i++)
+        sim_frame_point(f, rigid2d_chain_x(w, i), w->chain_y_m[i]);
+    sim_frame_point(f, rigid2d_chain_x(w, w->edges), depth);
+}
+
+SIM_FN void rigid2d_draw_box(SimFrame *f, SimColour colour, Rigid2dBox box) {
+    const SimSinCos upright = {R(0.0), R(1.0)};
+    const real half = R(0.5);
+    sim_frame_box(f, colour, half * (box.low.x + box.high.x), half * (box.low.y + box.high.y),
+                  half * (box.high.x - box.low.x), half * (box.high.y - box.low.y), upright);
 }
 
 #endif
