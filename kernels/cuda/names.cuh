@@ -36,12 +36,34 @@
 #define PARAM_FIXED(name, standard, unit, help) p.name = sim.value[word], word++;
 #define FINITE_real(name)                       finite = sim_fmaf(s.name, 0.0f, finite);
 #define FINITE_int32_t(name)
-#define FINITE(type, name)  FINITE_##type(name)
-#define INFINITE_real(name) field = field < 0 && is_infinite(s.name) ? word : field;
-#define INFINITE_int32_t(name)
-#define INFINITE(type, name) INFINITE_##type(name) word++;
+#define FINITE(type, name)        FINITE_##type(name)
+#define FIELD_IS_REAL_real        1,
+#define FIELD_IS_REAL_int32_t     0,
+#define FIELD_IS_REAL(type, name) FIELD_IS_REAL_##type
+#define STATE_IS_LARGE            (STATE_WORDS > 64)
 
 DEVICE_FN bool is_infinite(float x) { return (__float_as_uint(x) & 0x7f800000u) == 0x7f800000u; }
+
+static __device__ __noinline__ void load_words(uint32_t *to, const uint32_t *from, int stride, int count) {
+#pragma unroll 1
+    for (int k = 0; k < count; k++)
+        to[k] = from[k * stride];
+}
+
+static __device__ __noinline__ void store_words(uint32_t *to, const uint32_t *from, int stride, int count) {
+#pragma unroll 1
+    for (int k = 0; k < count; k++)
+        to[k * stride] = from[k];
+}
+
+// The first word that is a float and NaN or infinite; -1 if none is.
+static __device__ __noinline__ int infinite_word(const uint32_t *words, const unsigned char *is_real, int count) {
+#pragma unroll 1
+    for (int k = 0; k < count; k++) {
+        if (is_real[k] && is_infinite(__uint_as_float(words[k]))) return k;
+    }
+    return -1;
+}
 
 // The episode's parameters, as set or drawn, into at[stride * k]. A loop, not unrolled: a generator for each parameter
 // would be most of the kernel.
