@@ -13,6 +13,7 @@ RANDOMIZE = {
     "mountain_car_continuous": "power=0.001:0.002", "acrobot": "link1_mass_kg=0.8:1.2", "pendulum": "mass_kg=0.8:1.2",
     "position_only_cartpole": "pole_mass_kg=0.05:0.2", "parking": "thrust_mps2=1:3",
     "lunar_lander": "gravity_mps2=8:11", "lunar_lander_continuous": "wind=0:1",
+    "bipedal_walker": "ground_friction=1:3", "bipedal_walker_hardcore": "motor_torque_nm=60:100",
 }  # fmt: skip
 
 
