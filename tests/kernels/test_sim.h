@@ -6,6 +6,7 @@
 
 // Simulators on rigid bodies take thousands of instructions a step: tests of every simulator make fewer of theirs.
 inline bool is_heavy(const SimSpec *sim) { return sim->state_words > 100; }
+inline bool is_very_heavy(const SimSpec *sim) { return sim->state_words > 500; }
 inline int test_steps(const SimSpec *sim, int steps) { return is_heavy(sim) ? (steps + 7) / 8 : steps; }
 
 // The simulator with its time limit set; randomised: most of its parameters drawn, by up to a tenth either way.
