@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "es/es_remote.h"
+#include "es/es_trainers.h"
 #include "host/clock.h"
 #include "host/trace.h"
 #include "sim/sim_rng.h"
@@ -64,6 +65,7 @@ Status es_open(KernBackend *backend, const EsConfig *config, Es *es) {
 void es_close(Es *es) {
     if (es->kern != NULL) es->backend->ops->es_close(es->kern);
     es_remote_close(es->remote);
+    es_trainers_close(es->trainers);
     free(es->lost);
     host_block_free(&es->block);
     memset(es, 0, sizeof *es);
@@ -99,9 +101,10 @@ static void normalizer_of(const Es *es, KernNormalizer *out) {
     }
 }
 
-// Takes in a generation's observations, by (member, episode). On failure nothing has been taken in.
-static Status fold_observations(Es *es) {
+// Takes in a generation's observations, by (member, episode).
+static Status fold_observations(const Es *es, EsNormalizer *n) {
     HOST_TRACE_SCOPE(LEARNING, "es observations");
+    *n = es->normalizer;
     if (es->sums == NULL) return STATUS_OK;
     int obs = es->spec.policy.size[0];
     int64_t episodes = (int64_t)es->spec.members * es->spec.episodes;
@@ -112,7 +115,6 @@ static Status fold_observations(Es *es) {
                          es->config.env, (long long)(i / (2 * obs) / es->spec.episodes),
                          (long long)(i / (2 * obs) % es->spec.episodes), (long long)(i % obs));
     }
-    EsNormalizer *n = &es->normalizer;
     for (int64_t i = 0; i < episodes; i++) {
         const float *sums = es->sums + i * 2 * obs;
         n->count += (double)es->episodes[i].length;
@@ -166,14 +168,9 @@ static void fold_fitness(Es *es, const int32_t *lost, int32_t lost_count, EsRepo
     report->env_steps = steps;
 }
 
-Status es_generation(Es *es, EsReport *report) {
-    HOST_TRACE_SCOPE(HOST, "es generation");
-    double start_s = host_now_s();
-    const KernOps *ops = es->backend->ops;
-    memset(report, 0, sizeof *report);
-    KernNormalizer normalizer;
-    normalizer_of(es, &normalizer);
-    KernEsJob job = {
+void es_job(const Es *es, KernEsJob *job, KernNormalizer *normalizer) {
+    normalizer_of(es, normalizer);
+    *job = (KernEsJob){
         .purpose = SIM_RNG_EPISODE,
         .generation = (uint32_t)es->generation,
         .sigma = (float)es->sigma,
@@ -181,19 +178,40 @@ Status es_generation(Es *es, EsReport *report) {
         .count = es->spec.members,
         .episodes = es->spec.episodes,
     };
+}
+
+// Evaluates the generation's members, here and elsewhere.
+static Status evaluate(Es *es, EsOutcome *outcome) {
+    KernEsJob job;
+    KernNormalizer normalizer;
+    EsReport *report = &outcome->report;
     const int32_t *lost = NULL;
     int32_t lost_count = 0;
+    es_job(es, &job, &normalizer);
     if (es->remote == NULL) {
-        TRY(ops->es_evaluate(es->kern, &job, &normalizer, es->episodes, es->sums));
+        TRY(es->backend->ops->es_evaluate(es->kern, &job, &normalizer, es->episodes, es->sums));
     } else {
         TRY(es_remote_evaluate(es, &job, &normalizer, &lost, &lost_count));
     }
     TRY(kern_check_returns(es->config.env, es->episodes, job.count, job.episodes));
-    TRY(es_reserve_lost(es, es->lost_count + lost_count));
+    memset(report, 0, sizeof *report);
     fold_fitness(es, lost, lost_count, report);
-    TRY(ops->es_shape(es->kern, es->fitness, es->shaped));
+    report->generation = es->generation + 1;
+    report->sigma = es->sigma;
+    report->lr = es->lr;
+    report->env_steps_total = es->env_steps + report->env_steps;
+    return fold_observations(es, &outcome->normalizer);
+}
+
+void es_clock(const Es *es, EsOutcome *outcome) {
+    outcome->report.wall_s = host_now_s() - outcome->start_s;
+    outcome->report.train_s = es->train_s + outcome->report.wall_s;
+}
+
+Status es_update(Es *es, int32_t first, int32_t count) {
+    const KernOps *ops = es->backend->ops;
     KernEsStep step = {
-        .generation = job.generation,
+        .generation = (uint32_t)es->generation,
         .gradient_scale = (float)(1.0 / ((double)es->spec.members * es->sigma)),
         .learning_rate = (float)(es->lr / (1.0 - es->beta1_power)),
         .beta1 = (float)es->config.beta1,
@@ -202,19 +220,35 @@ Status es_generation(Es *es, EsReport *report) {
         .epsilon = 1e-8f,
         .weight_decay = (float)es->config.weight_decay,
     };
-    TRY(fold_observations(es));
-    TRY(ops->es_update(es->kern, &step, es->shaped));
-    TRY(ops->es_read(es->kern, es->params, es->first, es->second));
-    report->sigma = es->sigma;
-    report->lr = es->lr;
-    for (int32_t i = 0; i < lost_count; i++)
-        es->lost[es->lost_count++] = (EsLost){es->generation, lost[i]};
-    es->generation++;
-    es->env_steps += report->env_steps;
+    TRY(ops->es_shape(es->kern, es->fitness, es->shaped));
+    return ops->es_update(es->kern, &step, es->shaped, first, count);
+}
+
+void es_commit(Es *es, const EsOutcome *outcome) {
+    for (int32_t m = 0; outcome->report.lost > 0 && m < es->spec.members; m++)
+        if (es->fitness[m] == -INFINITY) es->lost[es->lost_count++] = (EsLost){es->generation, m};
+    es->normalizer = outcome->normalizer;
+    es->generation = outcome->report.generation;
+    es->env_steps = outcome->report.env_steps_total;
+    es->train_s = outcome->report.train_s;
     advance_schedule(es);
-    report->generation = es->generation;
-    report->wall_s = host_now_s() - start_s;
-    es->train_s += report->wall_s;
+}
+
+static Status update_alone(Es *es, EsOutcome *outcome) {
+    TRY(es_reserve_lost(es, es->lost_count + outcome->report.lost));
+    TRY(es_update(es, 0, es->spec.policy.params));
+    TRY(es->backend->ops->es_read(es->kern, es->params, es->first, es->second));
+    es_clock(es, outcome);
+    es_commit(es, outcome);
+    return STATUS_OK;
+}
+
+Status es_generation(Es *es, EsReport *report) {
+    HOST_TRACE_SCOPE(HOST, "es generation");
+    EsOutcome outcome = {.start_s = host_now_s()};
+    TRY(evaluate(es, &outcome));
+    TRY(es->trainers != NULL ? es_trainers_update(es, &outcome) : update_alone(es, &outcome));
+    *report = outcome.report;
     return STATUS_OK;
 }
 

@@ -16,6 +16,7 @@
 #define SHOAL_ES_ES_H
 
 #include "es/es_config.h"
+#include "host/checkpoint.h"
 #include "host/hash.h"
 #include "host/plan.h"
 #include "kernels/frozen.h"
@@ -32,7 +33,8 @@ typedef struct EsNormalizer {
     double square[POLICY_OBS_MAX];
 } EsNormalizer;
 
-typedef struct EsRemote EsRemote; // es/es_remote.h
+typedef struct EsRemote EsRemote;     // es/es_remote.h
+typedef struct EsTrainers EsTrainers; // es/es_trainers.h
 
 // A member that was lost.
 typedef struct EsLost {
@@ -60,6 +62,7 @@ typedef struct Es {
     float *sums;             // [members x episodes][2][obs]
     float *fitness, *shaped; // [members]
     EsRemote *remote;        // the other workers; NULL: none
+    EsTrainers *trainers;    // those that hold the same state; NULL: none
 } Es;
 
 typedef struct EsReport {
@@ -69,6 +72,8 @@ typedef struct EsReport {
     int32_t lost; // members of this generation
     double sigma, lr;
     double wall_s;
+    int64_t env_steps_total; // of all generations up to this one
+    double train_s;          // likewise
 } EsReport;
 
 // What host memory es_open takes, by purpose; the kernels' own plan is added to it.
@@ -96,6 +101,29 @@ Status es_load(Es *es, const char *path) HOST_MUST_CHECK;
 
 // Internal to es/: recomputes what follows from (settings, generation).
 void es_derive_schedule(Es *es);
+
+// Internal to es/: the state as the bytes of a checkpoint, with more tensors; free them. And back: `path` is what
+// messages call the file.
+Status es_pack(const Es *es, const HostTensor *more, int more_count, void **bytes, size_t *size_bytes) HOST_MUST_CHECK;
+Status es_load_from(Es *es, const HostCheckpoint *file, const char *path) HOST_MUST_CHECK;
+
+// Internal to es/: what the members of the present generation follow from.
+void es_job(const Es *es, KernEsJob *job, KernNormalizer *normalizer);
+
+// Internal to es/: what a generation came to; with es->fitness it is all that the update follows from. Lost members
+// have the fitness -infinity.
+typedef struct EsOutcome {
+    double start_s;
+    EsReport report;         // without times until es_clock()
+    EsNormalizer normalizer; // after the generation
+} EsOutcome;
+
+// Internal to es/: takes the time; updates parameters [first, first + count) in the kernels' memory
+// (KernOps.es_update); and makes the outcome, once the new parameters are in the host's copies, too, the state. There
+// must be room for the lost members (es_reserve_lost).
+void es_clock(const Es *es, EsOutcome *outcome);
+Status es_update(Es *es, int32_t first, int32_t count) HOST_MUST_CHECK;
+void es_commit(Es *es, const EsOutcome *outcome);
 
 // Internal to es/: memory for `count` lost members in all.
 Status es_reserve_lost(Es *es, int64_t count) HOST_MUST_CHECK;

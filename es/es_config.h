@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-typedef struct EsConfig {
+typedef struct EsConfig { // NOLINT(clang-analyzer-optin.performance.Padding): in the order of the options
 #define OPTION  HOST_CONFIG_FIELD
 #define COMMAND HOST_CONFIG_FIELD
 #include "es/es_config.def"

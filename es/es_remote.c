@@ -65,9 +65,10 @@ static void write_payload(const Es *es, const KernEsJob *job, const KernNormaliz
     memcpy(at + 2 * obs * sizeof(float), es->params, params * sizeof(float));
 }
 
-// Puts the parameters in place; job and normaliser are what a lease needs besides.
+// Puts the payload's parameters in place; job and normaliser are what a lease needs besides. The state is as it was,
+// but for the kernels' copy of the parameters.
 static Status read_payload(Es *es, const HostTask *task, KernEsJob *job, KernNormalizer *normalizer) {
-    size_t params = (size_t)es->spec.policy.params, obs = (size_t)es->spec.policy.size[0];
+    size_t obs = (size_t)es->spec.policy.size[0];
     EsPayload head;
     if (task->payload_bytes != payload_bytes(es))
         return host_fail(STATUS_CORRUPT, "parameters of %zu bytes, and this policy has %zu", task->payload_bytes,
@@ -79,10 +80,11 @@ static Status read_payload(Es *es, const HostTask *task, KernEsJob *job, KernNor
     const unsigned char *at = task->payload + sizeof head;
     memcpy(normalizer->mean, at, obs * sizeof(float));
     memcpy(normalizer->scale, at + obs * sizeof(float), obs * sizeof(float));
-    memcpy(es->params, at + 2 * obs * sizeof(float), params * sizeof(float));
     *job = (KernEsJob){
         .purpose = head.purpose, .generation = head.generation, .sigma = head.sigma, .episodes = head.episodes};
-    return es->backend->ops->es_write(es->kern, es->params, es->first, es->second);
+    // Payloads are aligned: they lie in memory of their own, and their head is a multiple of 4 bytes.
+    const float *params = (const float *)(const void *)(at + 2 * obs * sizeof(float));
+    return es->backend->ops->es_write(es->kern, params, es->first, es->second);
 }
 
 // Evaluates a lease's members into the buffers and hands them over.
@@ -123,6 +125,20 @@ static void clear_lost(Es *es, const int32_t *lost, int32_t lost_count) {
     }
 }
 
+// From the first lease to the round's end.
+static Status run_round(Es *es, const KernEsJob *job, const KernNormalizer *normalizer) {
+    EsRemote *remote = es->remote;
+    for (;;) {
+        HostTask task;
+        TRY(host_member_next(remote->member, &task));
+        if (task.count == 0) return STATUS_OK;
+        Status status = compute(es, remote->member, &task, *job, normalizer, remote->episodes, remote->sums);
+        if (status == STATUS_STOPPED) status = host_member_broken_off(remote->member, &task);
+        if (status == STATUS_NUMERIC) status = host_member_reject(remote->member, &task);
+        TRY(status);
+    }
+}
+
 Status es_remote_evaluate(Es *es, const KernEsJob *job, const KernNormalizer *normalizer, const int32_t **lost,
                           int32_t *lost_count) {
     EsRemote *remote = es->remote;
@@ -131,15 +147,9 @@ Status es_remote_evaluate(Es *es, const KernEsJob *job, const KernNormalizer *no
     if (host_member_is_alone(remote->member, job->generation))
         return ops->es_evaluate(es->kern, job, normalizer, es->episodes, es->sums);
     TRY(begin_round(es, job, normalizer));
-    for (;;) {
-        HostTask task;
-        TRY(host_member_next(remote->member, &task));
-        if (task.count == 0) break;
-        Status status = compute(es, remote->member, &task, *job, normalizer, remote->episodes, remote->sums);
-        if (status == STATUS_STOPPED) status = host_member_broken_off(remote->member, &task);
-        if (status == STATUS_NUMERIC) status = host_member_reject(remote->member, &task);
-        TRY(status);
-    }
+    Status status = run_round(es, job, normalizer);
+    host_member_end(remote->member);
+    TRY(status);
     // Where some members could not be computed, a NaN, all are computed here, and what is wrong is said as if there
     // were no others.
     if (host_member_is_refuted(remote->member))
@@ -154,29 +164,39 @@ Status es_remote_evaluate(Es *es, const KernEsJob *job, const KernNormalizer *no
 
 // ---- an evaluator --------------------------------------------------------------------------------------------------
 
-static Status serve_task(Es *es, HostMember *member, const HostTask *task, int64_t of[2], KernEsJob *job,
-                         KernNormalizer *normalizer) {
-    if (of[0] != task->session || of[1] != task->round) {
-        TRY(read_payload(es, task, job, normalizer));
-        of[0] = task->session;
-        of[1] = task->round;
+Status es_remote_restore(Es *es, EsServing *serving) {
+    if (serving->round == 0) return STATUS_OK;
+    *serving = (EsServing){0};
+    return es->backend->ops->es_write(es->kern, es->params, es->first, es->second);
+}
+
+static Status serve(Es *es, HostMember *member, const HostTask *task, EsServing *serving) {
+    if (task->payload == NULL) {
+        TRY(es_remote_restore(es, serving));
+        es_job(es, &serving->job, &serving->normalizer);
+    } else if (serving->session != task->session || serving->round != task->round) {
+        serving->session = task->session;
+        serving->round = task->round;
+        TRY(read_payload(es, task, &serving->job, &serving->normalizer));
     }
     if (task->count > es->spec.members || task->first > es->spec.members - task->count)
         return host_fail(STATUS_CORRUPT, "members %d and %d more, of %d", task->first, task->count, es->spec.members);
-    return compute(es, member, task, *job, normalizer, es->episodes, es->sums);
+    return compute(es, member, task, serving->job, &serving->normalizer, es->episodes, es->sums);
 }
 
-Status es_remote_serve(Es *es, HostMember *member) {
-    int64_t of[2] = {0, 0}; // session and round whose parameters are in place
-    KernEsJob job;
-    KernNormalizer normalizer;
+Status es_remote_serve(Es *es, HostMember *member, const HostTask *task, EsServing *serving) {
+    Status status = serve(es, member, task, serving);
+    if (status == STATUS_STOPPED) status = host_member_broken_off(member, task);
+    if (status == STATUS_NUMERIC) status = host_member_reject(member, task);
+    return status;
+}
+
+Status es_remote_evaluator(Es *es, HostMember *member) {
+    EsServing serving = {0};
     for (;;) {
         HostTask task;
         TRY(host_member_next(member, &task));
         if (task.count == 0) return STATUS_OK;
-        Status status = serve_task(es, member, &task, of, &job, &normalizer);
-        if (status == STATUS_STOPPED) status = host_member_broken_off(member, &task);
-        if (status == STATUS_NUMERIC) status = host_member_reject(member, &task);
-        TRY(status);
+        TRY(es_remote_serve(es, member, &task, &serving));
     }
 }

@@ -32,8 +32,21 @@ void es_remote_close(EsRemote *remote); // NULL is fine
 Status es_remote_evaluate(Es *es, const KernEsJob *job, const KernNormalizer *normalizer, const int32_t **lost,
                           int32_t *lost_count) HOST_MUST_CHECK;
 
+// What the kernels of a worker that serves others have in place.
+typedef struct EsServing {
+    int64_t session, round; // whose parameters; round 0: the state's own
+    KernEsJob job;
+    KernNormalizer normalizer;
+} EsServing;
+
+// Computes a lease and hands it over. A task without a payload is of the state's own generation.
+Status es_remote_serve(Es *es, HostMember *member, const HostTask *task, EsServing *serving) HOST_MUST_CHECK;
+
+// The kernels have the state's parameters again.
+Status es_remote_restore(Es *es, EsServing *serving) HOST_MUST_CHECK;
+
 // An evaluator's work, until the run is over (STATUS_OK) or a stop is asked for (STATUS_STOPPED).
-Status es_remote_serve(Es *es, HostMember *member) HOST_MUST_CHECK;
+Status es_remote_evaluator(Es *es, HostMember *member) HOST_MUST_CHECK;
 
 #ifdef __cplusplus
 }

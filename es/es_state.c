@@ -12,7 +12,7 @@ typedef struct EsScalars {
     double train_s;
 } EsScalars;
 
-enum { STATE_TENSORS = 8, STATE_TENSORS_MAX = 9 };
+enum { STATE_TENSORS = 8, STATE_TENSORS_MAX = 16 };
 
 // The tensors of a checkpoint, in terms of where their data is; `es` and `scalars` are only pointed at.
 static void list_tensors(const Es *es, const EsScalars *scalars, HostTensor tensors[STATE_TENSORS]) {
@@ -40,15 +40,31 @@ static HostRunState run_state(const Es *es, char policy[POLICY_TEXT_MAX]) {
     };
 }
 
+// All tensors; returns how many.
+static int list_all(const Es *es, const EsScalars *scalars, HostTensor tensors[STATE_TENSORS_MAX]) {
+    list_tensors(es, scalars, tensors);
+    tensors[STATE_TENSORS] = (HostTensor){"lost", HOST_DTYPE_I64, 2, {es->lost_count, 2}, es->lost};
+    return STATE_TENSORS + (es->lost_count > 0);
+}
+
 Status es_save(const Es *es, const char *path) {
     HOST_TRACE_SCOPE(IO, "checkpoint");
     EsScalars scalars = {{es->generation, es->env_steps}, es->train_s};
     HostTensor tensors[STATE_TENSORS_MAX];
-    list_tensors(es, &scalars, tensors);
-    tensors[STATE_TENSORS] = (HostTensor){"lost", HOST_DTYPE_I64, 2, {es->lost_count, 2}, es->lost};
     char policy[POLICY_TEXT_MAX];
     HostRunState state = run_state(es, policy);
-    return host_run_state_write(path, &state, tensors, STATE_TENSORS + (es->lost_count > 0));
+    return host_run_state_write(path, &state, tensors, list_all(es, &scalars, tensors));
+}
+
+Status es_pack(const Es *es, const HostTensor *more, int more_count, void **bytes, size_t *size_bytes) {
+    EsScalars scalars = {{es->generation, es->env_steps}, es->train_s};
+    HostTensor tensors[STATE_TENSORS_MAX];
+    char policy[POLICY_TEXT_MAX];
+    HostRunState state = run_state(es, policy);
+    int count = list_all(es, &scalars, tensors);
+    for (int i = 0; i < more_count; i++)
+        tensors[count++] = more[i];
+    return host_run_state_pack(&state, tensors, count, bytes, size_bytes);
 }
 
 // Reads every tensor into `loaded`, whose vectors have memory of their own.
@@ -79,7 +95,7 @@ static Status read_lost(Es *es, const HostCheckpoint *file) {
     return STATUS_OK;
 }
 
-static Status load_from(Es *es, const HostCheckpoint *file, const char *path) {
+Status es_load_from(Es *es, const HostCheckpoint *file, const char *path) {
     size_t params = (size_t)es->spec.policy.params;
     float *vectors = calloc(3 * params, sizeof *vectors);
     if (vectors == NULL) return host_fail(STATUS_MEMORY, "no memory for %zu parameters", params);
@@ -119,7 +135,7 @@ static Status load_from(Es *es, const HostCheckpoint *file, const char *path) {
 Status es_load(Es *es, const char *path) {
     HostCheckpoint *file = NULL;
     TRY(host_checkpoint_open(path, &file));
-    Status status = load_from(es, file, path);
+    Status status = es_load_from(es, file, path);
     host_checkpoint_close(file);
     return status;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "es/es_remote.h"
+#include "es/es_trainers.h"
 #include "kernels/launcher.h"
 #include "profiler/prof_launch.h"
 #include "profiler/prof_nvtx.h"
@@ -14,8 +15,8 @@ typedef struct EsRun {
 // M(column of metrics.csv, value)
 #define METRICS(M)                                                 \
     M(generation, (double)report->generation)                      \
-    M(env_steps, (double)es->env_steps)                            \
-    M(train_s, es->train_s)                                        \
+    M(env_steps, (double)report->env_steps_total)                  \
+    M(train_s, report->train_s)                                    \
     M(env_steps_per_s, (double)report->env_steps / report->wall_s) \
     M(return_mean, report->return_mean)                            \
     M(return_min, report->return_min)                              \
@@ -27,12 +28,16 @@ typedef struct EsRun {
 #define METRICS_NAME(name, value) #name,
 static const char *const columns[] = {METRICS(METRICS_NAME)};
 
-static void metrics_row(const void *state, double *row) {
-    const EsRun *run = state;
-    const Es *es = &run->es;
-    const EsReport *report = &run->report;
+static void fill_row(const EsReport *report, double *row) {
 #define METRICS_VALUE(name, value) *row++ = value;
     METRICS(METRICS_VALUE)
+}
+
+static void metrics_row(const void *state, double *row) {
+    const EsRun *run = state;
+    EsReport report = run->report;
+    report.train_s = run->es.train_s; // with the test
+    fill_row(&report, row);
 }
 
 static Status check(const void *values) {
@@ -97,19 +102,54 @@ static HostHash params_hash(const void *state) { return es_params_hash(&((const 
 static Status save(const void *state, const char *path) { return es_save(&((const EsRun *)state)->es, path); }
 static Status load(void *state, const char *path) { return es_load(&((EsRun *)state)->es, path); }
 
-static Status attach(void *state, HostMember *member) { return es_remote_open(&((EsRun *)state)->es, member); }
+// Where other trainers were further, the report is that of their last generation.
+static void take_report(EsRun *run) {
+    const EsEntry *last = es_trainers_entry(&run->es, run->es.generation);
+    if (last != NULL) run->report = last->report;
+}
+
+static Status attach(void *state, HostMember *member, HostGroup *group) {
+    EsRun *run = state;
+    TRY(es_remote_open(&run->es, member));
+    if (group == NULL) return STATUS_OK;
+    TRY(es_trainers_open(&run->es, member, group));
+    es_trainers_saved(&run->es, run->es.generation);
+    TRY(es_trainers_join(&run->es));
+    take_report(run);
+    return STATUS_OK;
+}
 
 static Status evaluate(void *state, KernBackend *backend, const void *values, HostMember *member) {
     Es *es = &((EsRun *)state)->es;
     TRY(es_open(backend, values, es));
-    return es_remote_serve(es, member);
+    return es_remote_evaluator(es, member);
+}
+
+static Status follow(void *state, KernBackend *backend, const void *values, HostMember *member, HostGroup *group) {
+    Es *es = &((EsRun *)state)->es;
+    TRY(es_open(backend, values, es));
+    TRY(es_trainers_open(es, member, group));
+    return es_trainers_follow(es);
+}
+
+static void tested(void *state, double mean, double std) { es_trainers_tested(&((EsRun *)state)->es, mean, std); }
+
+static void saved(void *state, int64_t done) { es_trainers_saved(&((EsRun *)state)->es, done); }
+
+static bool past_row(const void *state, int64_t done, double *row) {
+    const EsEntry *entry = es_trainers_entry(&((const EsRun *)state)->es, done);
+    if (entry == NULL) return false;
+    fill_row(&entry->report, row);
+    row[sizeof columns / sizeof columns[0]] = entry->test_mean;
+    row[sizeof columns / sizeof columns[0] + 1] = entry->test_std;
+    return true;
 }
 
 int main(int argc, char **argv) {
     static EsRun run;
     static EsConfig values;
     static ProfLaunch profile;
-    static const KernWorkers workers = {attach, evaluate};
+    static const KernWorkers workers = {attach, evaluate, follow, tested, saved, past_row};
     const KernTrainer trainer = {
         .tool = "esrun",
         .version = SHOAL_VERSION,
@@ -118,6 +158,7 @@ int main(int argc, char **argv) {
                 "esrun --eval RUN           test the policy of a run; --html FILE shows its episodes in a browser\n"
                 "esrun --list | --list ENV  the simulators; one simulator's parameters and defaults\n"
                 "esrun ENV --workers N      train with the help of N - 1 evaluators\n"
+                "esrun ENV --workers N --trainers T   T of them hold the state and share its update\n"
                 "esrun --join ENDPOINT      evaluate for a run elsewhere\n"
                 "esrun --status ENDPOINT    what a run's workers do\n",
         .step = "generation",

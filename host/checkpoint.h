@@ -58,6 +58,10 @@ typedef struct HostMeta {
 Status host_checkpoint_write(const char *path, const HostTensor *tensors, int tensor_count, const HostMeta *meta,
                              int meta_count) HOST_MUST_CHECK;
 
+// What host_checkpoint_write() would write, in memory; free the bytes.
+Status host_checkpoint_pack(const HostTensor *tensors, int tensor_count, const HostMeta *meta, int meta_count,
+                            void **bytes, size_t *size_bytes) HOST_MUST_CHECK;
+
 typedef struct HostCheckpoint HostCheckpoint;
 
 Status host_checkpoint_open(const char *path, HostCheckpoint **checkpoint) HOST_MUST_CHECK;

@@ -81,7 +81,24 @@ static Status make_header(Content *content, const char *hash, char **header, siz
     return host_json_close(&json, header, header_bytes);
 }
 
-static Status write_content(const char *path, Content *content) {
+// All parts, one after the other, in memory of their own.
+static Status join_parts(const HostFilePart *parts, int count, void **bytes, size_t *size_bytes) {
+    size_t total = 0;
+    for (int i = 0; i < count; i++)
+        total += parts[i].size_bytes;
+    unsigned char *at = malloc(total + 1);
+    if (at == NULL) return host_fail(STATUS_MEMORY, "no memory for a checkpoint of %zu bytes", total);
+    *bytes = at;
+    *size_bytes = total;
+    for (int i = 0; i < count; i++) {
+        if (parts[i].size_bytes > 0) memcpy(at, parts[i].data, parts[i].size_bytes);
+        at += parts[i].size_bytes;
+    }
+    return STATUS_OK;
+}
+
+// Into the file; or into `bytes`, where that is not NULL, and `path` is what messages call it.
+static Status write_content(const char *path, Content *content, void **bytes, size_t *size_bytes) {
     size_t tensor_count = (size_t)content->tensor_count;
     qsort(content->tensors, tensor_count, sizeof content->tensors[0], host_tensor_compare);
     qsort(content->meta, (size_t)content->meta_count, sizeof content->meta[0], host_meta_compare);
@@ -100,6 +117,8 @@ static Status write_content(const char *path, Content *content) {
     Status status;
     if (header_bytes > HOST_CHECKPOINT_HEADER_MAX) {
         status = host_fail(STATUS_SYSTEM, "%s: a header of %zu bytes is too long", path, header_bytes);
+    } else if (bytes != NULL) {
+        status = join_parts(content->parts, content->tensor_count + 2, bytes, size_bytes);
     } else {
         status = host_file_replace(path, content->parts, content->tensor_count + 2);
     }
@@ -107,8 +126,8 @@ static Status write_content(const char *path, Content *content) {
     return status;
 }
 
-Status host_checkpoint_write(const char *path, const HostTensor *tensors, int tensor_count, const HostMeta *meta,
-                             int meta_count) {
+static Status write_checkpoint(const char *path, const HostTensor *tensors, int tensor_count, const HostMeta *meta,
+                               int meta_count, void **bytes, size_t *size_bytes) {
     if (tensor_count < 0 || tensor_count > HOST_TENSORS_MAX || meta_count < 0 || meta_count > HOST_META_MAX - 2)
         return host_fail(STATUS_SYSTEM, "%s: %d tensors and %d texts are more than a checkpoint holds", path,
                          tensor_count, meta_count);
@@ -118,7 +137,17 @@ Status host_checkpoint_write(const char *path, const HostTensor *tensors, int te
     content->meta_count = meta_count;
     if (tensor_count > 0) memcpy(content->tensors, tensors, (size_t)tensor_count * sizeof tensors[0]);
     if (meta_count > 0) memcpy(content->meta, meta, (size_t)meta_count * sizeof meta[0]);
-    Status status = write_content(path, content);
+    Status status = write_content(path, content, bytes, size_bytes);
     free(content);
     return status;
+}
+
+Status host_checkpoint_write(const char *path, const HostTensor *tensors, int tensor_count, const HostMeta *meta,
+                             int meta_count) {
+    return write_checkpoint(path, tensors, tensor_count, meta, meta_count, NULL, NULL);
+}
+
+Status host_checkpoint_pack(const HostTensor *tensors, int tensor_count, const HostMeta *meta, int meta_count,
+                            void **bytes, size_t *size_bytes) {
+    return write_checkpoint("a checkpoint in memory", tensors, tensor_count, meta, meta_count, bytes, size_bytes);
 }

@@ -10,13 +10,17 @@ static Status check_rank(const HostComm *comm, const char *call, int rank) {
 
 Status host_comm_all_gather(HostComm *comm, const void *part, void *all, size_t part_bytes, double deadline_s) {
     HOST_TRACE_SCOPE(COMMUNICATION, "all_gather");
-    return comm->ops->all_gather(comm, part, all, part_bytes, deadline_s);
+    TRY(comm->ops->all_gather(comm, part, all, part_bytes, deadline_s));
+    comm->traffic_bytes += (int64_t)comm->size * (comm->size - 1) * (int64_t)part_bytes;
+    return STATUS_OK;
 }
 
 Status host_comm_broadcast(HostComm *comm, void *data, size_t size_bytes, int root, double deadline_s) {
     HOST_TRACE_SCOPE(COMMUNICATION, "broadcast");
     TRY(check_rank(comm, "broadcast", root));
-    return comm->ops->broadcast(comm, data, size_bytes, root, deadline_s);
+    TRY(comm->ops->broadcast(comm, data, size_bytes, root, deadline_s));
+    comm->traffic_bytes += (int64_t)(comm->size - 1) * (int64_t)size_bytes;
+    return STATUS_OK;
 }
 
 Status host_comm_send(HostComm *comm, const void *data, size_t size_bytes, int to, double deadline_s) {

@@ -39,6 +39,7 @@ typedef struct HostCommOps {
 struct HostComm {
     const HostCommOps *ops;
     int rank, size;
+    int64_t traffic_bytes; // that all members' all-gathers and broadcasts have moved between them
 };
 
 // The group of one: copies. Sending to oneself is a mistake and fails, since nobody could be receiving.
@@ -65,6 +66,9 @@ typedef struct HostCommOptions {
 // for the call. SIGPIPE has to be ignored (host_signals_install()): else the death of one member ends those that write
 // to it. STATUS_SYSTEM where libshoal_gloo.so is missing, or not all members came by the deadline.
 Status host_comm_gloo(const HostCommOptions *options, double deadline_s, HostComm **comm) HOST_MUST_CHECK;
+
+// Whether host_comm_gloo() has what it needs: STATUS_SYSTEM where libshoal_gloo.so is missing or of another build.
+Status host_comm_gloo_check(void) HOST_MUST_CHECK;
 
 // The calls themselves; each checks its arguments (ranks in range) and opens a COMMUNICATION scope.
 Status host_comm_all_gather(HostComm *comm, const void *part, void *all, size_t part_bytes,

@@ -85,6 +85,11 @@ static Status load(const GlooLibrary **library) {
                      GLOO_LIBRARY, (*library)->version, GLOO_LIBRARY_VERSION);
 }
 
+Status host_comm_gloo_check(void) {
+    const GlooLibrary *library;
+    return load(&library);
+}
+
 Status host_comm_gloo(const HostCommOptions *options, double deadline_s, HostComm **comm) {
     if (options->size < 1 || options->rank < 0 || options->rank >= options->size)
         return host_fail(STATUS_SYSTEM, "gloo: rank %d of a group of %d", options->rank, options->size);

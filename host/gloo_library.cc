@@ -8,6 +8,8 @@
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
 #include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -30,13 +32,24 @@ Clock::time_point deadline_after(double timeout_s) {
 
 struct Aborted {};
 
-// Gloo 0.5 crashes where a name is not known.
+bool can_bind(const addrinfo *to) {
+    int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_bound = fd >= 0 && bind(fd, to->ai_addr, to->ai_addrlen) == 0;
+    if (fd >= 0) close(fd);
+    return is_bound;
+}
+
+// Gloo 0.5 crashes where a name is not known, and loses memory where it is not this host's.
 void check_address(const std::string &name) {
     addrinfo hints = {}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
     int error = getaddrinfo(name.c_str(), nullptr, &hints, &found);
     if (error != 0) throw gloo::IoException("address " + name + ": " + gai_strerror(error));
+    bool is_ours = false;
+    for (const addrinfo *to = found; to != nullptr && !is_ours; to = to->ai_next)
+        is_ours = can_bind(to);
     freeaddrinfo(found);
+    if (!is_ours) throw gloo::IoException("address " + name + ": not one of this host's");
 }
 
 // The caller's store, its keys beginning with the group's name.
@@ -85,7 +98,8 @@ struct GlooGroup {
         attr.hostname = options.address != nullptr ? options.address : "127.0.0.1";
         check_address(attr.hostname);
         device_ = gloo::transport::tcp::CreateDevice(attr);
-        context_.setTimeout(std::chrono::milliseconds(int64_t(timeout_s * 1e3) + 1));
+        // Gloo waits five times as long for a connection.
+        context_.setTimeout(std::chrono::milliseconds(int64_t(timeout_s * 1e3 / 5) + 1));
         Store store(options, deadline);
         context_.connectFullMesh(store, device_);
     }

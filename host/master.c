@@ -50,22 +50,22 @@ MasterWorker *master_trainer(Master *m) {
     return NULL;
 }
 
-int master_evaluators(const Master *m) {
+int master_helpers(const Master *m) {
     int count = 0;
     for (int i = 0; i < m->worker_count; i++) {
         const MasterWorker *w = &m->workers[i];
-        count += w->role == HOST_ROLE_EVALUATOR && w->is_welcome && w->is_ready && !w->is_hung;
+        count += w->role != HOST_ROLE_TRAINER && w->is_welcome && w->is_ready && !w->is_hung;
     }
     return count;
 }
 
-bool master_is_patient(const Master *m) { return host_now_s() - m->evaluator_s < PATIENCE_S; }
+bool master_is_patient(const Master *m) { return host_now_s() - m->helper_s < PATIENCE_S; }
 
 bool master_is_short(Master *m) {
     const MasterWorker *trainer = master_trainer(m);
-    int evaluators = master_evaluators(m);
-    if (1 + evaluators < m->options->min_workers) return true;
-    return trainer != NULL && trainer->label <= m->careful_label && evaluators == 0 && master_is_patient(m);
+    int helpers = master_helpers(m);
+    if (1 + helpers < m->options->min_workers) return true;
+    return trainer != NULL && trainer->label <= m->careful_label && helpers == 0 && master_is_patient(m);
 }
 
 static MasterWorker *find(Master *m, const HostIdentity *identity) {
@@ -80,8 +80,8 @@ static MasterWorker *find(Master *m, const HostIdentity *identity) {
 static void send_epoch(Master *m) {
     int64_t tick_ms = (int64_t)TICK_LEAST_MS * m->worker_count / 128;
     tick_ms = tick_ms < TICK_LEAST_MS ? TICK_LEAST_MS : tick_ms > TICK_MOST_MS ? TICK_MOST_MS : tick_ms;
-    int evaluators = master_evaluators(m);
-    HostMessage epoch = {.type = HOST_MESSAGE_EPOCH, .value = {m->epoch, evaluators, tick_ms, master_is_short(m)}};
+    int helpers = master_helpers(m);
+    HostMessage epoch = {.type = HOST_MESSAGE_EPOCH, .value = {m->epoch, helpers, tick_ms, master_is_short(m)}};
     for (int i = 0; i < m->worker_count; i++)
         if (m->workers[i].is_welcome) master_send(m, &m->workers[i], &epoch);
     m->epoch_changed = false;
@@ -91,7 +91,7 @@ static void send_epoch(Master *m) {
 static void begin_epoch(Master *m) {
     m->epoch++;
     m->epoch_changed = true;
-    if (master_evaluators(m) > 0) m->evaluator_s = host_now_s();
+    if (master_helpers(m) > 0) m->helper_s = host_now_s();
 }
 
 void master_set_ready(Master *m, MasterWorker *worker) {
@@ -219,25 +219,28 @@ static void on_tick(Master *m, MasterWorker *w, const HostMessage *message) {
     w->ticks = message->value[0];
     w->at_lease = message->value[1];
     if (w->role == HOST_ROLE_TRAINER) w->label = message->value[2];
-    if (moves || !is_busy(w)) w->progress_s = now_s;
+    w->collective_bytes = message->value[3];
+    if (moves || (!is_busy(w) && !w->is_hung)) w->progress_s = now_s;
     if (w->is_hung && moves) { // it was only slow, or asleep
         w->is_hung = w->is_reported = false;
         begin_epoch(m);
     }
 }
 
+void master_set_hung(Master *m, MasterWorker *w) {
+    m->counts.hangs++;
+    w->is_hung = true;
+    master_take_lease(m, w, HOST_LEASE_DIED);
+    w->is_idle = false;
+    master_send(m, w, &(HostMessage){.type = HOST_MESSAGE_RESTART});
+    begin_epoch(m);
+}
+
 static void check_hang(Master *m, MasterWorker *w, double now_s) {
     double limit_s = m->options->hang_limit_s;
     double silent_s = now_s - w->heard_s, idle_s = is_busy(w) || w->is_hung ? now_s - w->progress_s : 0;
     double worst_s = silent_s > idle_s ? silent_s : idle_s;
-    if (worst_s > limit_s && !w->is_hung) {
-        m->counts.hangs++;
-        w->is_hung = true;
-        master_take_lease(m, w, HOST_LEASE_DIED);
-        w->is_idle = false;
-        master_send(m, w, &(HostMessage){.type = HOST_MESSAGE_RESTART});
-        begin_epoch(m);
-    }
+    if (worst_s > limit_s && !w->is_hung) master_set_hung(m, w);
     if (worst_s > 2 * limit_s && !w->is_reported) {
         char line[64];
         snprintf(line, sizeof line, HOST_MASTER_HUNG_LINE, (long long)w->pid);
@@ -333,6 +336,15 @@ static void on_worker_message(Master *m, MasterWorker *worker, const HostMessage
     case HOST_MESSAGE_PAYLOAD:
         master_on_payload(m, worker, message, frame);
         return;
+    case HOST_MESSAGE_REGROUP:
+        master_on_regroup(m, worker, message);
+        return;
+    case HOST_MESSAGE_POST:
+        master_on_post(m, worker, message, frame);
+        return;
+    case HOST_MESSAGE_MEET:
+        master_on_meet(m, worker, message, frame);
+        return;
     case HOST_MESSAGE_CRASH:
         on_crash(m, worker);
         return;
@@ -421,7 +433,7 @@ static void look_around(Master *m) {
         if (now_s - m->workers[i].heard_s > FORGET_AFTER * m->options->hang_limit_s)
             remove_worker(m, &m->workers[i], HOST_LEASE_DIED);
     }
-    if (master_evaluators(m) > 0) m->evaluator_s = now_s;
+    if (master_helpers(m) > 0) m->helper_s = now_s;
     if (m->epoch_changed || now_s - m->tick_s >= EPOCH_EVERY_S) send_epoch(m);
     if (now_s - m->beat_s >= HOST_MASTER_BEAT_S) {
         tell_supervisor(m, HOST_MASTER_BEAT_LINE);
@@ -444,6 +456,7 @@ static void serve(Master *m) {
         read_events(m);
         if (read_messages(m) || m->gone_count == MASTER_GONE_MAX) remove_gone(m);
         master_grant(m); // once for all that has come; also what is late by now
+        master_form_group(m);
         if (host_now_s() - looked_s < POLL_MS * 1e-3) continue;
         looked_s = host_now_s();
         look_around(m);
@@ -457,7 +470,7 @@ Status host_master_run(const HostMasterOptions *options) {
     m->next_worker = 1;
     m->careful_label = -1;
     m->start_s = host_now_s();
-    m->evaluator_s = m->start_s - PATIENCE_S;
+    m->helper_s = m->start_s - PATIENCE_S;
     host_lease_init(&m->leases);
     Status status = host_link_serve(&m->link, options->listen_fd, options->keys);
     if (status == STATUS_OK) {

@@ -3,7 +3,9 @@
 //
 //     trainer     begins rounds of items (members of an ES population), gets leases and all results
 //     evaluators  get leases, and send results to the trainer through the master
-//     epoch       one set of workers; every join and every departure begins the next
+//     followers   are evaluators that hold the trainer's state too, and form groups with it (host/group.h); it leads
+//     them group       one set of trainers; a join, a departure and a failure begin the next one epoch       one set of
+//     workers; every join and every departure begins the next
 //
 // A worker whose connection is gone is gone at once, with its lease. One that is silent, or whose compute thread makes
 // no progress within a lease, for the hang limit, loses its lease to others and is told to restart; after twice the
@@ -28,6 +30,7 @@ typedef struct HostMasterOptions {
     const char *build;    // a worker of another build is refused: it would compute other bits
     int supervisor_fd;    // a pipe to who started the master and its workers; -1: none
     int min_workers;      // no lease is given out while there are fewer
+    int trainers;         // a lead that has just come waits a while for so many
     double hang_limit_s;
 } HostMasterOptions;
 

@@ -4,6 +4,7 @@
 #ifndef SHOAL_HOST_MASTER_PARTS_H
 #define SHOAL_HOST_MASTER_PARTS_H
 
+#include "host/group.h"
 #include "host/lease.h"
 #include "host/link.h"
 #include "host/master.h"
@@ -32,6 +33,11 @@ typedef struct MasterWorker {
     bool shares_lease;  // with another worker: it was late
     double joined_s, heard_s, progress_s;
     int64_t ticks, at_lease;
+    bool is_enlisted; // a trainer that takes part in groups
+    double enlisted_s;
+    double out_until_s; // it is of no group: those that it was of could not be formed
+    int posts;          // in the present group
+    int64_t collective_bytes;
     int64_t lease;  // that it holds, 0: none
     int64_t label;  // of the round it is at
     double lease_s; // when it got it
@@ -47,6 +53,16 @@ typedef struct MasterCounts {
     double last_death_s; // how long ago the last death had been heard of when it was noticed
 } MasterCounts;
 
+// The trainers that have collectives with each other; a member's place is its rank, and the lead's is 0.
+typedef struct MasterGroup {
+    int64_t number; // 0: none yet
+    int size;
+    int64_t member[HOST_GROUP_MAX]; // [size] workers' ids
+    double since_s;
+    int failures;    // of groups of these same members, one by one
+    double broken_s; // since when another one is wanted; 0: it is not
+} MasterGroup;
+
 typedef struct Master {
     const HostMasterOptions *options;
     HostLink link;
@@ -54,7 +70,7 @@ typedef struct Master {
     int worker_count, worker_room;
     int64_t next_worker, epoch;
     bool epoch_changed;
-    double start_s, tick_s, beat_s, evaluator_s; // when an evaluator was last there
+    double start_s, tick_s, beat_s, helper_s; // when a helper was last there
     int64_t careful_label; // the last round at which a trainer died: it may have been the round's fault
     char *settings;        // JSON, the trainer's; NULL: no trainer yet
     size_t settings_bytes;
@@ -67,6 +83,7 @@ typedef struct Master {
     double finished_s;
     int gone[MASTER_GONE_MAX]; // connections that are gone, their workers not yet
     int gone_count;
+    MasterGroup group;
     MasterCounts counts;
 } Master;
 
@@ -75,14 +92,15 @@ typedef struct Master {
 void master_send(Master *m, MasterWorker *worker, const HostMessage *message);
 void master_forward(Master *m, MasterWorker *worker, zmq_msg_t *frame);
 void master_set_ready(Master *m, MasterWorker *worker);
-MasterWorker *master_trainer(Master *m); // NULL: none
-int master_evaluators(const Master *m);  // that are ready and do not hang
+void master_set_hung(Master *m, MasterWorker *worker); // others get its lease; it is to restart
+MasterWorker *master_trainer(Master *m);               // NULL: none
+int master_helpers(const Master *m);                   // evaluators and followers that are ready and do not hang
 
-// Whether the trainer had better leave what is suspect to evaluators: some were there a short time ago.
+// Whether the trainer had better leave what is suspect to helpers: some were there a short time ago.
 bool master_is_patient(const Master *m);
 
 // Whether workers are to wait: for those that are wanted; or the trainer, which has died in a round like the one it
-// comes to, for an evaluator that can die in its place.
+// comes to, for a helper that can die in its place.
 bool master_is_short(Master *m);
 
 // ---- master_round.c ------------------------------------------------------------------------------------------------
@@ -100,6 +118,19 @@ void master_take_lease(Master *m, MasterWorker *worker, HostLeaseEnd end);
 
 // Gives leases to all who want one.
 void master_grant(Master *m);
+
+// ---- master_group.c ------------------------------------------------------------------------------------------------
+
+// Messages about groups.
+void master_on_regroup(Master *m, MasterWorker *worker, const HostMessage *message);
+void master_on_post(Master *m, MasterWorker *worker, const HostMessage *message, zmq_msg_t *frame);
+void master_on_meet(Master *m, const MasterWorker *worker, const HostMessage *message, zmq_msg_t *frame);
+
+// Tells the trainers of another group where the set of them has changed.
+void master_form_group(Master *m);
+
+// The worker's rank in the present group; -1: it is not of it.
+int master_rank(const Master *m, const MasterWorker *worker);
 
 // ---- master_status.c -----------------------------------------------------------------------------------------------
 

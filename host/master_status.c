@@ -10,13 +10,17 @@
 
 static const char *state_of(const MasterWorker *w) {
     if (w->is_hung) return "hangs";
-    if (!w->is_welcome || (!w->is_ready && w->role == HOST_ROLE_EVALUATOR)) return "joins";
+    if (!w->is_welcome || (!w->is_ready && w->role != HOST_ROLE_TRAINER)) return "joins";
     return w->lease != 0 ? "works" : "waits";
 }
 
-static json_t *worker_json(const MasterWorker *w, double now_s) {
-    return json_pack("{s:I s:s s:s s:s s:I s:i s:s s:f s:I s:f s:I s:f s:I s:I}", "worker", (json_int_t)w->id, "role",
-                     w->role == HOST_ROLE_TRAINER ? "trainer" : "evaluator", "state", state_of(w), "host", w->host,
+static const char *role_name(HostRole role) {
+    return role == HOST_ROLE_TRAINER ? "trainer" : role == HOST_ROLE_FOLLOWER ? "follower" : "evaluator";
+}
+
+static json_t *worker_json(const Master *m, const MasterWorker *w, double now_s) {
+    return json_pack("{s:I s:s s:i s:s s:s s:I s:i s:s s:f s:I s:f s:I s:f s:I s:I}", "worker", (json_int_t)w->id,
+                     "role", role_name(w->role), "rank", master_rank(m, w), "state", state_of(w), "host", w->host,
                      "pid", (json_int_t)w->pid, "threads", w->threads, "device", w->device, "age_s",
                      now_s - w->joined_s, "items", (json_int_t)w->items, "items_per_s", w->rate, "lease",
                      (json_int_t)w->lease, "heard_s", now_s - w->heard_s, "in_bytes", (json_int_t)w->in_bytes,
@@ -31,11 +35,15 @@ static json_t *failures_json(const MasterCounts *c) {
                      "lost_items", (json_int_t)c->lost_items);
 }
 
-static json_t *traffic_json(const MasterCounts *c) {
-    return json_pack("{s:I s:I s:I s:I s:I s:I}", "payload_messages", (json_int_t)c->payload_messages, "payload_bytes",
-                     (json_int_t)c->payload_bytes, "result_messages", (json_int_t)c->result_messages, "result_bytes",
-                     (json_int_t)c->result_bytes, "in_messages", (json_int_t)c->in_messages, "out_messages",
-                     (json_int_t)c->out_messages);
+static json_t *traffic_json(const Master *m) {
+    const MasterCounts *c = &m->counts;
+    int64_t collective_bytes = 0;
+    for (int i = 0; i < m->worker_count; i++)
+        if (m->workers[i].role == HOST_ROLE_TRAINER) collective_bytes = m->workers[i].collective_bytes;
+    return json_pack("{s:I s:I s:I s:I s:I s:I s:I}", "payload_messages", (json_int_t)c->payload_messages,
+                     "payload_bytes", (json_int_t)c->payload_bytes, "result_messages", (json_int_t)c->result_messages,
+                     "result_bytes", (json_int_t)c->result_bytes, "in_messages", (json_int_t)c->in_messages,
+                     "out_messages", (json_int_t)c->out_messages, "collective_bytes", (json_int_t)collective_bytes);
 }
 
 static json_t *master_json(const Master *m, double now_s) {
@@ -52,15 +60,16 @@ Status master_status(const Master *m, char **json) {
     double now_s = host_now_s();
     json_t *workers = json_array();
     for (int i = 0; workers != NULL && i < m->worker_count; i++)
-        json_array_append_new(workers, worker_json(&m->workers[i], now_s));
+        json_array_append_new(workers, worker_json(m, &m->workers[i], now_s));
     json_t *settings = m->settings != NULL ? json_loads(m->settings, 0, NULL) : NULL;
     const char *env = json_string_value(json_object_get(settings, "env"));
-    json_t *all = json_pack("{s:s s:s s:I s:I s:I s:i s:i s:i s:I s:o s:o s:o s:o}", "endpoint", m->options->endpoint,
-                            "env", env != NULL ? env : "", "epoch", (json_int_t)m->epoch, "generation",
-                            (json_int_t)m->leases.label, "round", (json_int_t)m->round, "items", (int)m->leases.count,
-                            "items_left", (int)m->leases.open, "min_workers", m->options->min_workers, "leases",
-                            (json_int_t)m->counts.leases, "master", master_json(m, now_s), "failures",
-                            failures_json(&m->counts), "traffic", traffic_json(&m->counts), "workers", workers);
+    json_t *all = json_pack("{s:s s:s s:I s:I s:I s:i s:i s:i s:I s:I s:i s:o s:o s:o s:o}", "endpoint",
+                            m->options->endpoint, "env", env != NULL ? env : "", "epoch", (json_int_t)m->epoch,
+                            "generation", (json_int_t)m->leases.label, "round", (json_int_t)m->round, "items",
+                            (int)m->leases.count, "items_left", (int)m->leases.open, "min_workers",
+                            m->options->min_workers, "leases", (json_int_t)m->counts.leases, "group",
+                            (json_int_t)m->group.number, "trainers", m->group.size, "master", master_json(m, now_s),
+                            "failures", failures_json(&m->counts), "traffic", traffic_json(m), "workers", workers);
     json_decref(settings);
     *json = all != NULL ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);

@@ -13,14 +13,11 @@
 #include "host/member_parts.h"
 #include "host/trace.h"
 
-#define ALONE_AFTER_S 0.5 // without a master, the trainer computes by itself
-#define ASK_AGAIN_S   2.0 // without news of a round, the master is told again what is wanted
 enum { WAIT_MS = 50, LINGER_MS = 1000, PAYLOAD_WAIT_MS = 1000 };
 
 // ---- joining and leaving -------------------------------------------------------------------------------------------
 
-// Waits for a change, a few tens of milliseconds at most. The mutex is held.
-static void wait_briefly(HostMember *m) {
+void member_wait(HostMember *m) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += WAIT_MS * 1000000L;
@@ -76,11 +73,11 @@ static Status start(HostMember *m, const HostMemberOptions *options) {
 // A trainer waits for a moment only: it can do without a master.
 static Status await_welcome(HostMember *m) {
     Status status = STATUS_OK;
-    double until_s = host_now_s() + ALONE_AFTER_S;
+    double until_s = host_now_s() + MEMBER_ALONE_AFTER_S;
     pthread_mutex_lock(&m->mutex);
     while (status == STATUS_OK && !m->is_finished && !(m->is_welcome && m->knows_epoch) &&
-           (m->role == HOST_ROLE_EVALUATOR || host_now_s() < until_s)) {
-        wait_briefly(m);
+           (m->role != HOST_ROLE_TRAINER || host_now_s() < until_s)) {
+        member_wait(m);
         status = check_master(m);
         if (status == STATUS_OK && host_stop_requested()) status = host_fail(STATUS_STOPPED, "stopped while joining");
     }
@@ -95,6 +92,7 @@ Status host_member_open(const HostMemberOptions *options, HostMember **out) {
     m->role = options->role;
     m->threads = options->threads;
     m->patience_s = options->patience_s;
+    m->held = -1;
     m->is_short = options->min_workers > 1; // until the master knows better
     m->tick_ms = 200;
     m->heard_s = host_now_s();
@@ -121,6 +119,7 @@ static void free_member(HostMember *m) {
     host_payload_close(&m->payload, true);
     if (m->is_finished) host_payload_sweep(m->session);
     if (m->has_frame) zmq_msg_close(&m->frame);
+    member_drop_posts(m);
     if (m->crash.wake_fd >= 0) close(m->crash.wake_fd);
     pthread_cond_destroy(&m->changed);
     pthread_mutex_destroy(&m->mutex);
@@ -140,7 +139,7 @@ void host_member_close(HostMember *m, bool is_over) {
         // The master says it after the trainer: then all have been told.
         double until_s = host_now_s() + LINGER_MS * 1e-3;
         while (is_over && status == STATUS_OK && !m->is_finished && m->lost_since_s == 0 && host_now_s() < until_s)
-            wait_briefly(m);
+            member_wait(m);
         m->quits = true;
         pthread_mutex_unlock(&m->mutex);
         member_wake(m);
@@ -194,6 +193,7 @@ static Status begin(HostMember *m, const HostRound *round) {
     r->of = *round;
     r->of.payload = NULL; // the caller's
     r->number = number;
+    r->is_open = true;
     r->left = round->count;
     r->lost_count = 0;
     r->is_refuted = false;
@@ -209,6 +209,12 @@ Status host_member_begin(HostMember *m, const HostRound *round) {
     Status status = begin(m, round);
     pthread_mutex_unlock(&m->mutex);
     return status;
+}
+
+void host_member_end(HostMember *m) {
+    pthread_mutex_lock(&m->mutex);
+    m->round.is_open = false;
+    pthread_mutex_unlock(&m->mutex);
 }
 
 const int32_t *host_member_lost(const HostMember *m, int32_t *count) {
@@ -242,7 +248,7 @@ static Status fetch(HostMember *m, const HostTask *task, bool is_claimed, bool *
     double asked_s = 0;
     Status status = STATUS_OK;
     while (status == STATUS_OK && !*is_there && !m->is_abandoned) {
-        if (host_now_s() - asked_s > ASK_AGAIN_S) {
+        if (host_now_s() - asked_s > MEMBER_ASK_AGAIN_S) {
             TRY(member_send(m, &message, NULL, NULL));
             asked_s = host_now_s();
         }
@@ -250,7 +256,7 @@ static Status fetch(HostMember *m, const HostTask *task, bool is_claimed, bool *
             status = take_frame(m, task, is_claimed, is_there);
             continue;
         }
-        wait_briefly(m);
+        member_wait(m);
         status = check_master(m);
         if (status == STATUS_OK && !m->is_abandoned && host_stop_requested())
             status = host_fail(STATUS_STOPPED, "stopped while waiting for parameters");
@@ -282,6 +288,12 @@ static Status bring_payload(HostMember *m, HostTask *task, bool *is_there) {
 }
 
 // ---- leases --------------------------------------------------------------------------------------------------------
+
+void host_member_hold(HostMember *m, int64_t label) {
+    pthread_mutex_lock(&m->mutex);
+    m->held = label;
+    pthread_mutex_unlock(&m->mutex);
+}
 
 static void begin_computing(HostMember *m, const HostTask *task) {
     m->is_computing = true;
@@ -325,11 +337,11 @@ static Status next_of_trainer(HostMember *m, HostTask *task) {
         if (m->has_task) {
             *task = m->task;
             m->has_task = false;
-        } else if (m->lost_since_s > 0 && now_s - m->lost_since_s > ALONE_AFTER_S && !m->is_short) {
+        } else if (m->lost_since_s > 0 && now_s - m->lost_since_s > MEMBER_ALONE_AFTER_S && !m->is_short) {
             lease_to_self(m, task);
         } else {
-            if (now_s - r->news_s > ASK_AGAIN_S) TRY(member_send_round(m));
-            wait_briefly(m);
+            if (now_s - r->news_s > MEMBER_ASK_AGAIN_S) TRY(member_send_round(m));
+            member_wait(m);
             if (m->is_refused) return check_master(m);
             continue;
         }
@@ -341,18 +353,18 @@ static Status next_of_trainer(HostMember *m, HostTask *task) {
 static Status next_of_evaluator(HostMember *m, HostTask *task) {
     if (!m->has_task && !m->wants) TRY(ask_for_lease(m));
     for (;;) {
-        if (m->is_finished) return STATUS_OK;
+        if (m->is_finished || m->is_called) return STATUS_OK;
         TRY(check_stop());
         TRY(check_master(m));
         if (!m->has_task) {
-            wait_briefly(m);
+            member_wait(m);
             continue;
         }
         *task = m->task;
         m->has_task = false;
         begin_computing(m, task);
-        bool is_there;
-        TRY(bring_payload(m, task, &is_there));
+        bool is_there = m->held == task->label;
+        if (!is_there) TRY(bring_payload(m, task, &is_there));
         if (is_there) return STATUS_OK;
         end_computing(m);
         *task = (HostTask){0};

@@ -1,5 +1,7 @@
 // A worker's side of its master: joins a run, gets leases, hands results over; and the trainer's rounds.
 //
+// Trainers that hold the same state share more than rounds: host/group.h.
+//
 // A thread of its own talks to the master, so that a worker is heard while it computes, and tells it the compute
 // thread's progress: how often loops looked for a stop (host/signals.h).
 //
@@ -41,7 +43,7 @@ typedef struct HostMemberOptions {
     double patience_s; // without a word from the master: then there is none
 } HostMemberOptions;
 
-// An evaluator joins and waits for the welcome; a trainer begins, and whoever comes may help.
+// An evaluator or a follower joins and waits for the welcome; a trainer begins, and whoever comes may help.
 Status host_member_open(const HostMemberOptions *options, HostMember **member) HOST_MUST_CHECK;
 
 // Leaves; with `is_over`, the trainer's, all others are told that the run is over. NULL is fine.
@@ -67,6 +69,9 @@ bool host_member_is_alone(HostMember *member, int64_t label);
 
 Status host_member_begin(HostMember *member, const HostRound *round) HOST_MUST_CHECK;
 
+// However the round has ended: nothing is written to its arrays any more.
+void host_member_end(HostMember *member);
+
 // After the round: items that crash every worker, in ascending order; what stands in their records is nothing. Valid
 // until the next round.
 const int32_t *host_member_lost(const HostMember *member, int32_t *count);
@@ -79,12 +84,16 @@ bool host_member_is_refuted(const HostMember *member);
 typedef struct HostTask {
     int64_t session, round, lease;
     int32_t first, count;
-    const unsigned char *payload; // until the next task
+    const unsigned char *payload; // until the next task; NULL: what the worker holds (host_member_hold())
     size_t payload_bytes;
+    int64_t label; // of the round
 } HostTask;
 
-// Waits for the next lease. count 0: the round is complete (trainer), the run is over (evaluator). STATUS_STOPPED if a
-// stop was asked for.
+// The worker has itself what the round of that label is computed from, so that it needs no payload; -1: of none.
+void host_member_hold(HostMember *member, int64_t label);
+
+// Waits for the next lease. count 0: the round is complete (trainer), the run is over (evaluator), the lead calls or
+// the run is over (follower: host_group_answer() says which). STATUS_STOPPED if a stop was asked for.
 Status host_member_next(HostMember *member, HostTask *task) HOST_MUST_CHECK;
 
 // The task's records, [task->count][record_bytes] each.
@@ -101,23 +110,25 @@ Status host_member_reject(HostMember *member, const HostTask *task) HOST_MUST_CH
 // ---- figures -------------------------------------------------------------------------------------------------------
 
 // M(figure, what it counts)
-#define HOST_MEMBER_FIGURES(M)                          \
-    M(rounds, "rounds with others")                     \
-    M(own_items, "items computed by this worker")       \
-    M(other_items, "items computed by others")          \
-    M(repeated_items, "items whose results came again") \
-    M(lost_items, "items that crash every worker")      \
-    M(payload_bytes, "payloads sent by message")        \
-    M(payload_messages, "how many those were")          \
-    M(result_bytes, "results received by message")      \
-    M(result_messages, "how many those were")           \
+#define HOST_MEMBER_FIGURES(M)                           \
+    M(rounds, "rounds with others")                      \
+    M(own_items, "items computed by this worker")        \
+    M(other_items, "items computed by others")           \
+    M(repeated_items, "items whose results came again")  \
+    M(lost_items, "items that crash every worker")       \
+    M(payload_bytes, "payloads sent by message")         \
+    M(payload_messages, "how many those were")           \
+    M(result_bytes, "results received by message")       \
+    M(result_messages, "how many those were")            \
+    M(groups, "groups of trainers that this one was of") \
+    M(collective_bytes, "exchanged between trainers")    \
     M(masters, "masters that there have been, one by one")
 
 typedef struct HostMemberFigures {
 #define HOST_MEMBER_FIELD(name, meaning) int64_t name;
     HOST_MEMBER_FIGURES(HOST_MEMBER_FIELD)
 #undef HOST_MEMBER_FIELD
-    int64_t evaluators; // now
+    int64_t evaluators; // and followers, now
 } HostMemberFigures;
 
 HostMemberFigures host_member_figures(HostMember *member);

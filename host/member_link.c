@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "host/clock.h"
+#include "host/group.h"
 #include "host/member_parts.h"
 
 #define GONE_AFTER_S     1.5 // without a word from the master, which speaks every second
@@ -101,7 +102,7 @@ static void say_hello(HostMember *m) {
 }
 
 static bool is_of_round(const HostMember *m, const HostMessage *message) {
-    return m->round.number != 0 && message->value[0] == m->session && message->value[1] == m->round.number;
+    return m->round.is_open && message->value[0] == m->session && message->value[1] == m->round.number;
 }
 
 static void break_off(HostMember *m) {
@@ -112,10 +113,15 @@ static void break_off(HostMember *m) {
 static void on_welcome(HostMember *m, const HostMessage *message) {
     m->figures.masters++;
     m->is_welcome = true;
-    if (m->role == HOST_ROLE_EVALUATOR && m->settings == NULL)
+    if (m->role != HOST_ROLE_TRAINER && m->settings == NULL)
         m->settings = strndup(message->bytes != NULL ? (const char *)message->bytes : "", message->size_bytes);
     // A new master knows nothing of what was asked of the one before.
-    if (m->role == HOST_ROLE_TRAINER && m->round.number != 0 && m->round.left > 0) {
+    if (m->is_enlisted) {
+        m->group = (MemberGroup){0};
+        m->group_asked_s = host_now_s();
+        say(m, HOST_MESSAGE_REGROUP);
+    }
+    if (m->role == HOST_ROLE_TRAINER && m->round.is_open && m->round.left > 0) {
         if (member_send_round(m) != STATUS_OK) return; // sent again
     } else if (m->wants) {
         say(m, HOST_MESSAGE_WANT);
@@ -126,8 +132,12 @@ static void on_lease(HostMember *m, const HostMessage *message) {
     int64_t first = message->value[3], count = message->value[4];
     if (first < 0 || count < 1 || count > INT32_MAX || first > INT32_MAX - count) return;
     if (m->role == HOST_ROLE_TRAINER && (!is_of_round(m, message) || first + count > m->round.of.count)) return;
-    m->task =
-        (HostTask){message->value[0], message->value[1], message->value[2], (int32_t)first, (int32_t)count, NULL, 0};
+    m->task = (HostTask){.session = message->value[0],
+                         .round = message->value[1],
+                         .lease = message->value[2],
+                         .first = (int32_t)first,
+                         .count = (int32_t)count,
+                         .label = message->value[5]};
     m->has_task = true;
     m->wants = false;
     m->label = message->value[5];
@@ -219,6 +229,30 @@ static void on_epoch(HostMember *m, const HostMessage *message) {
     m->is_short = message->value[3] != 0;
 }
 
+static void on_group(HostMember *m, const HostMessage *message) {
+    int64_t rank = message->value[1], size = message->value[2];
+    if (!m->is_enlisted || size < 0 || size > HOST_GROUP_MAX || rank < 0 || (size > 0 && rank >= size)) return;
+    member_drop_posts(m);
+    m->group = (MemberGroup){message->value[0], (int)rank, (int)size};
+    if (m->comm != NULL && m->comm_number != m->group.number) host_comm_abort(m->comm);
+}
+
+static void on_post(HostMember *m, const HostMessage *message) {
+    if (message->value[0] != m->group.number || !host_wire_is_post(message)) return;
+    size_t key_bytes = (size_t)message->value[1];
+    member_keep_post(m, (const char *)message->bytes, key_bytes, message->bytes + key_bytes,
+                     message->size_bytes - key_bytes);
+}
+
+// What is computed meanwhile is of no use: the lead calls between two rounds.
+static void on_meet(HostMember *m, const HostMessage *message) {
+    if (m->role != HOST_ROLE_FOLLOWER) return;
+    m->is_called = true;
+    m->call_number = message->value[0];
+    m->call_label = message->value[1];
+    if (m->is_computing) break_off(m);
+}
+
 static void on_message(HostMember *m, const HostMessage *message, zmq_msg_t *frame) {
     m->heard_s = host_now_s();
     switch (message->type) {
@@ -254,6 +288,15 @@ static void on_message(HostMember *m, const HostMessage *message, zmq_msg_t *fra
         return;
     case HOST_MESSAGE_PAYLOAD:
         on_payload(m, frame);
+        return;
+    case HOST_MESSAGE_GROUP:
+        on_group(m, message);
+        return;
+    case HOST_MESSAGE_POST:
+        on_post(m, message);
+        return;
+    case HOST_MESSAGE_MEET:
+        on_meet(m, message);
         return;
     case HOST_MESSAGE_FINISH:
         m->is_finished = true;
@@ -332,8 +375,12 @@ static void tick(HostMember *m) {
     double now_s = host_now_s();
     int64_t looks = host_stop_looks();
     pthread_mutex_lock(&m->mutex);
-    HostMessage message = {.type = HOST_MESSAGE_TICK, .value = {looks, m->is_computing ? m->lease : 0, m->label}};
+    HostMessage message = {
+        .type = HOST_MESSAGE_TICK,
+        .value = {looks, m->is_computing ? m->lease : 0, m->label, m->figures.collective_bytes},
+    };
     if (host_link_send(&m->link, NULL, &message) != STATUS_OK) m->heard_s = 0;
+    if (m->comm != NULL && host_stop_pending()) host_comm_abort(m->comm);
     bool is_silent = now_s - m->heard_s > GONE_AFTER_S;
     m->lost_since_s = !is_silent ? 0 : m->lost_since_s > 0 ? m->lost_since_s : now_s;
     m->is_master_gone = now_s - m->heard_s > m->patience_s;

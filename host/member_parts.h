@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "host/comm.h"
 #include "host/link.h"
 #include "host/member.h"
 #include "host/payload.h"
@@ -16,16 +17,37 @@
 extern "C" {
 #endif
 
+#define MEMBER_ALONE_AFTER_S 0.5 // without a master, the trainer goes on by itself
+#define MEMBER_ASK_AGAIN_S   2.0 // without news, the master is told again what is wanted
+
 typedef struct MemberOutgoing MemberOutgoing;
 struct MemberOutgoing {
     MemberOutgoing *next;
     zmq_msg_t frame;
 };
 
+// What a trainer of the present group has told the others.
+typedef struct MemberPost MemberPost;
+struct MemberPost {
+    MemberPost *next;
+    char key[HOST_WIRE_KEY_MAX + 1];
+    size_t size_bytes;
+    unsigned char value[];
+};
+
+enum { MEMBER_POSTS_MAX = 512 };
+
+// The group as the master has it.
+typedef struct MemberGroup {
+    int64_t number; // 0: not told yet
+    int rank, size; // size 0: there is none
+} MemberGroup;
+
 // The trainer's present round.
 typedef struct MemberRound {
     HostRound of;
     int64_t number; // 0: none yet
+    bool is_open;   // its arrays are there
     uint8_t *done;  // [of.count]
     int32_t done_room;
     int32_t left; // items not done
@@ -74,8 +96,30 @@ struct HostMember { // NOLINT(clang-analyzer-optin.performance.Padding): in the 
     bool has_frame;      // of a payload that was asked for
     zmq_msg_t frame;
     MemberRound round;
+    int64_t held; // the label of the round whose payload the worker has itself
+    // Groups.
+    bool is_enlisted;
+    double group_asked_s;
+    MemberGroup group;
+    MemberPost *posts; // of that group
+    int post_count;
+    bool is_called;
+    int64_t call_number, call_label;
+    HostComm *comm; // host/group.c's; NULL: none
+    int64_t comm_number;
     HostMemberFigures figures;
 };
+
+// ---- member.c ------------------------------------------------------------------------------------------------------
+
+// Waits for a change, a few tens of milliseconds at most. The mutex is held.
+void member_wait(HostMember *m);
+
+// ---- group.c -------------------------------------------------------------------------------------------------------
+
+// Posts of the present group; the mutex is held.
+void member_keep_post(HostMember *m, const char *key, size_t key_bytes, const void *value, size_t value_bytes);
+void member_drop_posts(HostMember *m);
 
 // ---- member_link.c -------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,9 @@ static HostConfig view_of(const ConfigTable *table, const void *values) {
     return view;
 }
 
-Status host_run_state_write(const char *path, const HostRunState *state, const HostTensor *tensors, int tensor_count) {
+// Into the file, or into `bytes` where that is not NULL.
+static Status write_state(const char *path, const HostRunState *state, const HostTensor *tensors, int tensor_count,
+                          void **bytes, size_t *size_bytes) {
     char hash[17], *config = NULL;
     HostConfig view = view_of(state->table, state->values);
     TRY(host_config_to_json(&view, &config));
@@ -20,9 +22,20 @@ Status host_run_state_write(const char *path, const HostRunState *state, const H
         {"params_hash", host_hash_text(state->params_hash, hash)},
         {"config", config},
     };
-    Status status = host_checkpoint_write(path, tensors, tensor_count, meta, sizeof meta / sizeof meta[0]);
+    int meta_count = sizeof meta / sizeof meta[0];
+    Status status = bytes != NULL ? host_checkpoint_pack(tensors, tensor_count, meta, meta_count, bytes, size_bytes)
+                                  : host_checkpoint_write(path, tensors, tensor_count, meta, meta_count);
     free(config);
     return status;
+}
+
+Status host_run_state_write(const char *path, const HostRunState *state, const HostTensor *tensors, int tensor_count) {
+    return write_state(path, state, tensors, tensor_count, NULL, NULL);
+}
+
+Status host_run_state_pack(const HostRunState *state, const HostTensor *tensors, int tensor_count, void **bytes,
+                           size_t *size_bytes) {
+    return write_state("", state, tensors, tensor_count, bytes, size_bytes);
 }
 
 Status host_run_state_read(const HostCheckpoint *file, const char *path, const HostRunState *state,

@@ -25,6 +25,10 @@ typedef struct HostRunState {
 Status host_run_state_write(const char *path, const HostRunState *state, const HostTensor *tensors,
                             int tensor_count) HOST_MUST_CHECK;
 
+// The same in memory; free the bytes. host_checkpoint_open_memory() takes them back.
+Status host_run_state_pack(const HostRunState *state, const HostTensor *tensors, int tensor_count, void **bytes,
+                           size_t *size_bytes) HOST_MUST_CHECK;
+
 // Checks algorithm and policy, and reads every tensor of the list: tensors[i] into data[i].
 Status host_run_state_read(const HostCheckpoint *file, const char *path, const HostRunState *state,
                            const HostTensor *tensors, void *const *data, int tensor_count) HOST_MUST_CHECK;

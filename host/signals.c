@@ -52,6 +52,8 @@ bool host_stop_requested(void) {
 
 int64_t host_stop_looks(void) { return atomic_load_explicit(&looks, memory_order_relaxed); }
 
+bool host_stop_pending(void) { return atomic_load_explicit(&stop_flag, memory_order_relaxed); }
+
 void host_stop_request(void) { atomic_store(&stop_flag, true); }
 
 void host_stop_clear(void) { atomic_store(&stop_flag, false); }

@@ -33,18 +33,23 @@ enum { LIVES_MAX = 40, FRUITLESS_MAX = 10, POLL_MS = 20, EXIT_USAGE = 2 };
 // ---- the address ---------------------------------------------------------------------------------------------------
 
 // Splits "tcp://HOST:PORT"; an IPv6 address stands in brackets.
-static Status split_address(const char *address, char host[256], char port[16]) {
+static Status split_address(const char *address, char host[HOST_ADDRESS_MAX], char port[16]) {
     const char *at = strncmp(address, "tcp://", 6) == 0 ? address + 6 : "", *colon = strrchr(at, ':');
     size_t length = colon != NULL ? (size_t)(colon - at) : 0;
-    if (length == 0 || length >= 256 || strlen(colon + 1) == 0 || strlen(colon + 1) >= 16)
+    if (length == 0 || length >= HOST_ADDRESS_MAX || strlen(colon + 1) == 0 || strlen(colon + 1) >= 16)
         return host_fail(STATUS_USAGE, "'%s' is no address; one looks like tcp://0.0.0.0:5555", address);
-    snprintf(host, 256, "%.*s", (int)length, at);
+    snprintf(host, HOST_ADDRESS_MAX, "%.*s", (int)length, at);
     if (host[0] == '[' && host[length - 1] == ']') {
         memmove(host, host + 1, length - 2);
         host[length - 2] = '\0';
     }
     snprintf(port, 16, "%s", strcmp(colon + 1, "*") == 0 ? "0" : colon + 1);
     return STATUS_OK;
+}
+
+Status host_address_host(const char *address, char host[HOST_ADDRESS_MAX]) {
+    char port[16];
+    return split_address(address, host, port);
 }
 
 static Status bind_to(const struct addrinfo *to, const char *address, int *fd) {
@@ -93,7 +98,7 @@ Status host_listen(const char *address, int *fd, char *endpoint, int endpoint_by
 
 // ---- children ------------------------------------------------------------------------------------------------------
 
-typedef enum Kind { KIND_MASTER, KIND_TRAINER, KIND_EVALUATOR } Kind;
+typedef enum Kind { KIND_MASTER, KIND_TRAINER, KIND_FOLLOWER, KIND_EVALUATOR } Kind;
 
 typedef struct Child {
     Kind kind;
@@ -106,7 +111,7 @@ typedef struct Child {
 
 typedef struct Supervisor {
     const HostSupervision *options;
-    Child *children; // [count]: master, trainer, evaluators
+    Child *children; // [count]: master, trainer, followers, evaluators
     int count;
     int pipe_fd; // from the master
     double beat_s;
@@ -122,7 +127,8 @@ typedef struct Supervisor {
 } Supervisor;
 
 static const char *name_of(Kind kind) {
-    return kind == KIND_MASTER ? "master" : kind == KIND_TRAINER ? "trainer" : "evaluator";
+    static const char *const names[] = {"master", "trainer", "follower", "evaluator"};
+    return names[kind];
 }
 
 // Processors that are the worker's own.
@@ -153,7 +159,7 @@ static void become(const Supervisor *s, const Child *child, int pipe_fd, pid_t p
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, child->kind == KIND_TRAINER ? SIGTERM : SIGKILL);
     if (getppid() != parent) _exit(1);
-    char *const *argv = o->evaluator;
+    char *const *argv = child->kind == KIND_FOLLOWER ? o->follower : o->evaluator;
     if (child->kind == KIND_MASTER) {
         argv = o->master;
         keep_open(o->listen_fd, HOST_LISTEN_FD_ENVIRONMENT);
@@ -308,6 +314,7 @@ static void send_home(Supervisor *s, double since_s) {
     int wanted = since_s > KILL_AFTER_S ? 2 : since_s > FAREWELL_S ? 1 : 0;
     if (wanted <= s->farewell) return;
     s->farewell = wanted;
+    send_signal(s, KIND_FOLLOWER, wanted == 1 ? SIGTERM : SIGKILL);
     send_signal(s, KIND_EVALUATOR, wanted == 1 ? SIGTERM : SIGKILL);
     send_signal(s, KIND_MASTER, wanted == 1 ? SIGTERM : SIGKILL);
 }
@@ -334,12 +341,14 @@ static Status watch(Supervisor *s) {
 }
 
 Status host_supervise(const HostSupervision *options, int *exit_status) {
-    Supervisor s = {.options = options, .count = 2 + options->evaluators, .pipe_fd = -1, .checkpoint = -1};
+    Supervisor s = {
+        .options = options, .count = 2 + options->followers + options->evaluators, .pipe_fd = -1, .checkpoint = -1};
     s.children = calloc((size_t)s.count, sizeof *s.children);
     if (s.children == NULL) return host_fail(STATUS_MEMORY, "no memory for %d processes", s.count);
     s.has_begun = run_has_begun(&s);
     for (int i = 0; i < s.count; i++) {
-        s.children[i].kind = i == 0 ? KIND_MASTER : i == 1 ? KIND_TRAINER : KIND_EVALUATOR;
+        bool follows = i < 2 + options->followers;
+        s.children[i].kind = i == 0 ? KIND_MASTER : i == 1 ? KIND_TRAINER : follows ? KIND_FOLLOWER : KIND_EVALUATOR;
         s.children[i].place = i - 1;
     }
     Status status = watch(&s);

@@ -1,10 +1,11 @@
-// The process that starts a run's other processes, master, trainer and evaluators, and starts again those that die. It
-// has no threads and opens no sockets but the one that the master listens on, so that a master that is started again
-// has its address.
+// The process that starts a run's other processes, master, trainer, followers and evaluators, and starts again those
+// that die. It has no threads and opens no sockets but the one that the master listens on, so that a master that is
+// started again has its address.
 //
 //     master      always started again; ended where it does not say that it lives
 //     trainer     started again when a signal ended it, and goes on from the last checkpoint; its exit status is the
-//     run's evaluators  started again unless they ended well or were started wrongly
+//                 run's
+//     followers, evaluators   started again unless they ended well or were started wrongly
 //
 // What dies again and again is given up. A first SIGINT or SIGTERM goes to the trainer, which ends after a checkpoint;
 // the second one ends everything. Children end with their parent.
@@ -26,6 +27,10 @@ extern "C" {
 #define HOST_LISTEN_FD_ENVIRONMENT     "SHOAL_LISTEN_FD"
 #define HOST_SUPERVISOR_FD_ENVIRONMENT "SHOAL_SUPERVISOR_FD"
 
+// The HOST of "tcp://HOST:PORT", without the brackets of an IPv6 address. STATUS_USAGE for what is no address.
+enum { HOST_ADDRESS_MAX = 256 };
+Status host_address_host(const char *address, char host[HOST_ADDRESS_MAX]) HOST_MUST_CHECK;
+
 // Listens at "tcp://HOST:PORT"; HOST may be *, PORT 0 or *: a free one. `endpoint` receives where workers of this host
 // reach it. STATUS_USAGE for what is no address; STATUS_SYSTEM, such as for a port in use.
 Status host_listen(const char *address, int *fd, char *endpoint, int endpoint_bytes) HOST_MUST_CHECK;
@@ -34,8 +39,8 @@ typedef struct HostSupervision {
     const char *tool; // for messages
     const char *run;  // the run's folder
     // Command lines, each ended by a NULL; the program is this one. The trainer's second is for a run that has begun.
-    char *const *master, *const *trainer, *const *trainer_again, *const *evaluator;
-    int evaluators;
+    char *const *master, *const *trainer, *const *trainer_again, *const *follower, *const *evaluator;
+    int followers, evaluators;
     int listen_fd;
     int cores; // for each worker, of its own; 0: all share what there is
     bool quiet;

@@ -1,7 +1,6 @@
 #include "host/wire.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <string.h>
 
 static const unsigned char magic[4] = {'S', 'H', 'L', '1'};
@@ -63,6 +62,12 @@ Status host_wire_decode(const void *data, size_t size_bytes, HostMessage *messag
     message->size_bytes = left - integers;
     message->bytes = message->size_bytes > 0 ? at : NULL;
     return STATUS_OK;
+}
+
+bool host_wire_is_post(const HostMessage *message) {
+    int64_t key = message->value[1];
+    return message->type == HOST_MESSAGE_POST && key >= 1 && key <= HOST_WIRE_KEY_MAX &&
+           message->size_bytes >= (size_t)key && message->size_bytes - (size_t)key <= HOST_WIRE_VALUE_MAX;
 }
 
 void host_wire_put_range(unsigned char *out, int64_t first, int64_t count) {

@@ -26,6 +26,9 @@ extern "C" {
 
 enum { KERN_SIM_PARAMS_MAX = 32 };
 
+// An update is cut between parameters at multiples of this: noise is made for so many at a time (sim/sim_rng.h).
+enum { KERN_ES_UNIT = 64 };
+
 // One simulator with its parameters: values as set, and the ranges of those drawn anew for each episode.
 typedef struct KernSim {
     const SimSpec *spec;
@@ -177,8 +180,10 @@ typedef struct KernOps {
                           float *sums);
     // Centred ranks of `fitness` [members] in [-0.5, 0.5]; ties share the mean rank.
     Status (*es_shape)(KernEs *es, const float *fitness, float *shaped);
-    // One Adam step up the estimated gradient, from shaped fitness [members].
-    Status (*es_update)(KernEs *es, const KernEsStep *step, const float *shaped);
+    // One Adam step up the estimated gradient, from shaped fitness [members], of parameters [first, first + count);
+    // first is a multiple of KERN_ES_UNIT, and so is count, unless the range ends with the parameters. The bits are
+    // those of the whole update.
+    Status (*es_update)(KernEs *es, const KernEsStep *step, const float *shaped, int32_t first, int32_t count);
 
     Status (*ppo_plan)(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan);
     // Envs are at their first episodes; parameters, moments and statistics are 0 until ppo_write().

@@ -30,6 +30,7 @@ static Status save(LaunchRun *run) {
     TRY(host_run_checkpoint_path(run->dir.path, run->at.done, path));
     TRY(run->trainer->save(run->trainer->state, path));
     run->saved = run->at.done;
+    if (run->group != NULL) run->trainer->workers->saved(run->trainer->state, run->saved);
     return host_run_dir_prune(&run->dir, CHECKPOINTS_KEPT);
 }
 
@@ -41,6 +42,7 @@ static Status open_metrics(LaunchRun *run, bool resume) {
     columns[count++] = "test_return_std";
     char path[HOST_PATH_MAX];
     TRY(host_run_metrics_path(run->dir.path, path));
+    run->written = run->at.done;
     if (resume) return host_metrics_resume(&run->metrics, path, columns, count, run->at.done);
     return host_metrics_create(&run->metrics, path, columns, count);
 }
@@ -51,7 +53,17 @@ static Status write_metrics(LaunchRun *run, bool tested) {
     run->trainer->row(run->trainer->state, row);
     row[count++] = tested ? run->test.return_mean : (double)NAN;
     row[count] = tested ? run->test.return_std : (double)NAN;
+    run->written = run->at.done;
     return host_metrics_row(&run->metrics, row);
+}
+
+// Rows of steps before the present one, which other trainers have done meanwhile.
+static Status write_past_rows(LaunchRun *run) {
+    for (double row[HOST_METRICS_COLUMNS_MAX]; run->written < run->at.done - 1; run->written++) {
+        if (!run->trainer->workers->past_row(run->trainer->state, run->written + 1, row)) continue;
+        TRY(host_metrics_row(&run->metrics, row));
+    }
+    return STATUS_OK;
 }
 
 static Status test(LaunchRun *run, uint32_t round, KernTest *result) {
@@ -67,6 +79,8 @@ static Status test_target(LaunchRun *run, bool *held) {
     uint32_t round = 2 * (uint32_t)run->at.done;
     TRY(test(run, round, &run->test));
     run->has_test = true;
+    if (run->group != NULL)
+        run->trainer->workers->tested(run->trainer->state, run->test.return_mean, run->test.return_std);
     *held = run->test.return_mean >= run->options.target;
     if (!*held || !run->options.stop_at_target) return STATUS_OK;
     KernTest again;
@@ -88,12 +102,34 @@ static void show_progress(LaunchRun *run, const KernStepReport *report) {
     host_progress_update(&run->progress, run->at.done, text);
 }
 
+// Tests the policy if it is time to, and brings metrics.csv up to the present step.
+static Status record_step(LaunchRun *run, bool *held) {
+    bool tested = is_test_due(run);
+    Status status = tested ? test_target(run, held) : STATUS_OK;
+    if (status != STATUS_OK && status != STATUS_STOPPED) return status;
+    TRY(write_past_rows(run));
+    TRY(write_metrics(run, tested && status == STATUS_OK)); // the step is done, stopped or not
+    return status;
+}
+
+// What is left of the steps that are done already.
+static Status catch_up(LaunchRun *run, bool *held) {
+    if (run->written < run->at.done) return record_step(run, held); // others did them
+    // A run that was stopped within a test, or after its last one, is tested again: else it would train on where an
+    // unbroken run ends.
+    return run->options.stop_at_target && is_test_due(run) ? test_target(run, held) : STATUS_OK;
+}
+
+static bool is_checkpoint_due(const LaunchRun *run) {
+    if (run->at.done % run->options.checkpoint_every == 0) return true;
+    return run->group != NULL && run->at.done - run->saved >= KERN_ROWS_MAX;
+}
+
 static Status train(LaunchRun *run) {
     const LaunchOptions *options = &run->options;
     bool held = false;
-    // A run that was stopped within a test, or after its last one, is tested again: else it would train on where an
-    // unbroken run ends.
-    if (options->stop_at_target && is_test_due(run)) TRY(test_target(run, &held));
+    TRY(catch_up(run, &held));
+    held = held && options->stop_at_target;
     snprintf(run->outcome, sizeof run->outcome, held ? "target held" : "%ss done", run->trainer->step);
     if (held && !options->quiet) {
         host_progress_note(&run->progress, "%s: the target is held already; --no-stop-at-target trains on",
@@ -107,15 +143,11 @@ static Status train(LaunchRun *run) {
         TRY(run->trainer->advance(run->trainer->state, &report));
         run->has_stepped = true;
         look(run);
-        bool tested = is_test_due(run);
-        Status status = tested ? test_target(run, &held) : STATUS_OK;
-        if (status != STATUS_OK && status != STATUS_STOPPED) return status;
-        TRY(write_metrics(run, tested && status == STATUS_OK)); // the step is done, stopped or not
-        TRY(status);
+        TRY(record_step(run, &held));
         show_progress(run, &report);
         held = held && options->stop_at_target;
         if (held) set_outcome(run, "target held");
-        if (run->at.done % options->checkpoint_every == 0) TRY(save(run));
+        if (is_checkpoint_due(run)) TRY(save(run));
         if (run->at.done >= options->profile_last) launch_profile_end(run);
     }
     return STATUS_OK;
@@ -175,6 +207,7 @@ static Status run_training(LaunchRun *run) {
     TRY(trainer->open(trainer->state, run->device.backend, trainer->values));
     TRY(open_run(run));
     TRY(launch_join_as_trainer(run));
+    look(run); // the other trainers may be further
     if (!run->options.quiet) {
         fprintf(stderr, "%s: %s on %s, run folder %s\n", trainer->tool, run->options.env, run->device.text,
                 run->dir.path);
@@ -287,6 +320,7 @@ int kern_launch(const KernTrainer *trainer, int argc, char **argv) {
     host_metrics_close(&run.metrics);
     host_run_dir_close(&run.dir);
     trainer->close(trainer->state);
+    host_group_close(run.group);
     host_member_close(run.member, !launch_is_helper(&run));
     kern_device_close(&run.device);
     return status == STATUS_OK ? exit_status : status == STATUS_USAGE ? 2 : 1;

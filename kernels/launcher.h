@@ -15,6 +15,7 @@
 #define SHOAL_KERNELS_LAUNCHER_H
 
 #include "host/config.h"
+#include "host/group.h"
 #include "host/hash.h"
 #include "host/member.h"
 #include "host/plan.h"
@@ -76,11 +77,23 @@ typedef struct KernProfiler {
 
 // What a trainer does that works with evaluators; its table has what kernels/workers.def adds.
 typedef struct KernWorkers {
-    // The trainer's part: from now on steps are shared with whoever is there. `member` outlives the state.
-    Status (*attach)(void *state, HostMember *member);
+    // The trainer's part: from now on steps are shared with whoever is there. `member` outlives the state. group: NULL,
+    // or that of several trainers, which the state may come from: it may be further than it was.
+    Status (*attach)(void *state, HostMember *member, HostGroup *group);
     // An evaluator's whole life: computes what the master leases it, for a run of these settings.
     Status (*evaluate)(void *state, KernBackend *backend, const void *values, HostMember *member);
+    // That of a trainer which follows the lead.
+    Status (*follow)(void *state, KernBackend *backend, const void *values, HostMember *member, HostGroup *group);
+    // Of several trainers, the lead's: what the others are to know so that one that is started again has it from them.
+    // A test's result after the present step, and that a checkpoint of step `done` was written.
+    void (*tested)(void *state, double mean, double std);
+    void (*saved)(void *state, int64_t done);
+    // The row of metrics.csv, [column_count + 2] with the test's columns, of a step since then; false: it is not known.
+    bool (*past_row)(const void *state, int64_t done, double *row);
 } KernWorkers;
+
+// Steps between two checkpoints of a run of several trainers, at most: so many rows are kept in memory.
+enum { KERN_ROWS_MAX = 4096 };
 
 typedef struct KernTrainer {
     const char *tool;    // "esrun"
@@ -106,7 +119,8 @@ typedef struct KernTrainer {
 
     Status (*open)(void *state, KernBackend *backend, const void *values);
     void (*close)(void *state);
-    // One step. What is stopped or fails leaves the state that save() writes as it was.
+    // One step, or several where other trainers are further. What is stopped or fails leaves the state that save()
+    // writes as it was.
     Status (*advance)(void *state, KernStepReport *report);
     Status (*test)(void *state, uint32_t round, int32_t episodes, KernTest *test);
     // What was tested last, borrowed until the state changes.

@@ -33,10 +33,12 @@ typedef struct LaunchRun {
     HostRunDir dir;
     HostMetrics metrics;
     HostMember *member; // of a run with several workers; else NULL
+    HostGroup *group;   // of a run with several trainers; else NULL
     HostProgress progress;
     double start_s;
-    int64_t saved; // steps done in the newest checkpoint; -1: none
-    KernTest test; // the latest, if there was one
+    int64_t saved;   // steps done in the newest checkpoint; -1: none
+    int64_t written; // rows of metrics.csv
+    KernTest test;   // the latest, if there was one
     bool has_test;
     bool is_profiled;      // now
     int64_t profiled_from; // env steps of the run when that began
@@ -60,7 +62,8 @@ Status launch_check_resumed(LaunchRun *run, const char *checkpoint) HOST_MUST_CH
 // Opens the device that the settings name.
 Status launch_open_device(LaunchRun *run) HOST_MUST_CHECK;
 
-// Whether this process is none that trains: a master, an evaluator, a look at a master's status; and being it.
+// Whether this process is none that leads a run: a master, an evaluator, a follower, a look at a master's status; and
+// being it.
 bool launch_is_helper(const LaunchRun *run);
 Status launch_help_run(LaunchRun *run) HOST_MUST_CHECK;
 

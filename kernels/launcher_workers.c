@@ -10,7 +10,7 @@
 #include "host/supervise.h"
 #include "kernels/launcher_run.h"
 
-enum { ROLE_AUTO, ROLE_MASTER, ROLE_TRAINER, ENDPOINT_MAX = 256, ARGUMENTS_MAX = 256 };
+enum { ROLE_AUTO, ROLE_MASTER, ROLE_TRAINER, ROLE_FOLLOWER, ENDPOINT_MAX = 256, ARGUMENTS_MAX = 256 };
 
 #define STATUS_WAIT_S 5.0
 
@@ -39,7 +39,11 @@ Status launch_check_workers(const LaunchRun *run) {
         return host_fail(STATUS_USAGE, "--min-workers %lld: there are %lld; --bind-address lets others join",
                          (long long)least, (long long)workers);
     }
-    return STATUS_OK;
+    int64_t trainers = host_config_int(&run->config, "trainers");
+    if (trainers > workers)
+        return host_fail(STATUS_USAGE, "--trainers %lld: there are --workers %lld", (long long)trainers,
+                         (long long)workers);
+    return trainers > 1 ? host_comm_gloo_check() : STATUS_OK;
 }
 
 // ---- where a master is ---------------------------------------------------------------------------------------------
@@ -95,6 +99,7 @@ static Status be_master(LaunchRun *run) {
         .keys = &keys,
         .build = kern_build_id(),
         .min_workers = (int)host_config_int(&run->config, "min_workers"),
+        .trainers = (int)host_config_int(&run->config, "trainers"),
         .hang_limit_s = host_config_real(&run->config, "hang_limit"),
     };
     TRY(file_number(HOST_LISTEN_FD_ENVIRONMENT, &options.listen_fd));
@@ -119,6 +124,18 @@ static Status open_member(LaunchRun *run, HostRole as, const char *endpoint, con
     return host_member_open(&options, &run->member);
 }
 
+// Collectives listen where the run does, if that is one address; else other hosts cannot reach them.
+static Status open_group(LaunchRun *run) {
+    char host[HOST_ADDRESS_MAX];
+    const char *address = text(run, "bind_address"), *name = NULL;
+    if (address[0] != '\0') {
+        TRY(host_address_host(address, host));
+        bool is_one = strcmp(host, "*") != 0 && strcmp(host, "0.0.0.0") != 0 && strcmp(host, "::") != 0;
+        name = is_one ? host : NULL;
+    }
+    return host_group_open(run->member, name, &run->group);
+}
+
 Status launch_join_as_trainer(LaunchRun *run) {
     if (!has_workers(run) || role(run) != ROLE_TRAINER) return STATUS_OK;
     char *settings = NULL, endpoint[ENDPOINT_MAX];
@@ -127,7 +144,9 @@ Status launch_join_as_trainer(LaunchRun *run) {
     TRY(host_config_to_json(&run->config, &settings));
     Status status = open_member(run, HOST_ROLE_TRAINER, endpoint, &keys, settings);
     free(settings);
-    return status == STATUS_OK ? run->trainer->workers->attach(run->trainer->state, run->member) : status;
+    if (status == STATUS_OK && host_config_int(&run->config, "trainers") > 1) status = open_group(run);
+    TRY(status);
+    return run->trainer->workers->attach(run->trainer->state, run->member, run->group);
 }
 
 // An evaluator has the run's settings, and none of its own.
@@ -147,23 +166,32 @@ static Status check_evaluator(const LaunchRun *run) {
     return STATUS_OK;
 }
 
-static Status be_evaluator(LaunchRun *run) {
+// An evaluator, or a trainer that follows another one.
+static Status be_helper(LaunchRun *run) {
     const KernTrainer *trainer = run->trainer;
+    bool follows = role(run) == ROLE_FOLLOWER;
     char endpoint[ENDPOINT_MAX];
     HostKeys keys;
     TRY(check_evaluator(run));
     TRY(find_master(run, text(run, "join"), endpoint, &keys));
     TRY(launch_open_device(run));
-    TRY(open_member(run, HOST_ROLE_EVALUATOR, endpoint, &keys, NULL));
+    TRY(open_member(run, follows ? HOST_ROLE_FOLLOWER : HOST_ROLE_EVALUATOR, endpoint, &keys, NULL));
     const char *settings = host_member_settings(run->member);
     if (settings[0] == '\0') return STATUS_OK; // the run was over already
     TRY(host_config_from_json(&run->config, CONFIG_FILE, "the master's settings", settings, strlen(settings)));
     TRY(trainer->check(trainer->values));
     if (!run->options.quiet) {
-        fprintf(stderr, "%s: evaluates %s on %s for the run at %s\n", trainer->tool, text(run, "env"), run->device.text,
-                text(run, "join"));
+        fprintf(stderr, "%s: %s %s on %s for the run at %s\n", trainer->tool, follows ? "trains" : "evaluates",
+                text(run, "env"), run->device.text, text(run, "join"));
     }
-    Status status = trainer->workers->evaluate(trainer->state, run->device.backend, trainer->values, run->member);
+    Status status = STATUS_OK;
+    if (follows) {
+        TRY(open_group(run));
+        status =
+            trainer->workers->follow(trainer->state, run->device.backend, trainer->values, run->member, run->group);
+    } else {
+        status = trainer->workers->evaluate(trainer->state, run->device.backend, trainer->values, run->member);
+    }
     if (!run->options.quiet && (status == STATUS_OK || status == STATUS_STOPPED)) {
         HostMemberFigures figures = host_member_figures(run->member);
         fprintf(stderr, "%s: %s after %lld members\n", trainer->tool,
@@ -185,7 +213,9 @@ static void print_workers(const json_t *workers) {
     size_t i;
     const json_t *w;
     json_array_foreach(workers, i, w) {
-        printf("  %-9s %-5s %-16s %8.0f %3.0f threads %12.0f members %12.0f members/s  %s\n", word(w, "role"),
+        char rank[16] = "";
+        if (number(w, "rank") >= 0) snprintf(rank, sizeof rank, "%.0f", number(w, "rank"));
+        printf("  %-9s %2s %-5s %-16s %8.0f %3.0f threads %12.0f members %12.0f members/s  %s\n", word(w, "role"), rank,
                word(w, "state"), word(w, "host"), number(w, "pid"), number(w, "threads"), number(w, "items"),
                number(w, "items_per_s"), word(w, "device"));
     }
@@ -205,9 +235,10 @@ static Status print_status(const char *json) {
         "%.0f lost\n",
         number(f, "deaths"), number(f, "crashes"), number(f, "hangs"), number(f, "refusals"), number(f, "strangers"),
         number(f, "repeated_items"), number(f, "lost_items"));
-    printf("traffic: %.0f payloads of %.0f bytes, %.0f results of %.0f bytes; %.0f leases\n",
-           number(t, "payload_messages"), number(t, "payload_bytes"), number(t, "result_messages"),
-           number(t, "result_bytes"), number(all, "leases"));
+    printf(
+        "traffic: %.0f payloads of %.0f bytes, %.0f results of %.0f bytes; %.0f leases; %.0f bytes between trainers\n",
+        number(t, "payload_messages"), number(t, "payload_bytes"), number(t, "result_messages"),
+        number(t, "result_bytes"), number(all, "leases"), number(t, "collective_bytes"));
     printf("master: %.1f s old, %.2f s of CPU time, %.1f MiB\n", number(m, "age_s"), number(m, "cpu_s"),
            number(m, "memory_bytes") / 1048576.0);
     json_decref(all);
@@ -231,7 +262,7 @@ static Status show_status(const LaunchRun *run) {
 
 Status launch_help_run(LaunchRun *run) {
     if (text(run, "status")[0] != '\0') return show_status(run);
-    return role(run) == ROLE_MASTER ? be_master(run) : be_evaluator(run);
+    return role(run) == ROLE_MASTER ? be_master(run) : be_helper(run);
 }
 
 // ---- the supervisor ------------------------------------------------------------------------------------------------
@@ -296,23 +327,25 @@ static int share_cores(const LaunchRun *run, int *threads) {
     return *threads <= each && workers <= allowed ? *threads : 0;
 }
 
+enum { PLAN_COMMANDS = 5 };
+
 typedef struct Plan {
-    Arguments master, trainer, trainer_again, evaluator;
+    Arguments master, trainer, trainer_again, follower, evaluator;
     char endpoint[ENDPOINT_MAX];
 } Plan;
 
 static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cores) {
-    static const char *const for_master[] = {"hang_limit", "min_workers", NULL};
-    static const char *const not_trainer[] = {"workers", "bind_address", "out",        "resume", "threads",
-                                              "bind",    "secret",       "hang_limit", NULL};
-    static const char *const not_again[] = {"workers", "bind_address", "out",    "resume",     "threads",
-                                            "bind",    "secret",       "config", "hang_limit", NULL};
-    static const char *const for_evaluator[] = {"device", "gpu", "isa", "lanes", "patience", NULL};
-    Arguments *all[] = {&plan->master, &plan->trainer, &plan->trainer_again, &plan->evaluator};
+    static const char *const for_master[] = {"hang_limit", "min_workers", "trainers", NULL};
+    static const char *const not_trainer[] = {"workers", "out",    "resume",     "threads",
+                                              "bind",    "secret", "hang_limit", NULL};
+    static const char *const not_again[] = {"workers", "out",    "resume",     "threads", "bind",
+                                            "secret",  "config", "hang_limit", NULL};
+    static const char *const for_helper[] = {"device", "gpu", "isa", "lanes", "patience", NULL};
+    Arguments *all[] = {&plan->master, &plan->trainer, &plan->trainer_again, &plan->follower, &plan->evaluator};
     char number_text[32], bind[16];
     snprintf(number_text, sizeof number_text, "%d", threads);
     host_config_text(&run->config, "bind", bind, sizeof bind);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < PLAN_COMMANDS; i++) {
         memset(all[i], 0, sizeof *all[i]);
         add_word(all[i], run->trainer->tool);
         add(all[i], "join", plan->endpoint);
@@ -324,15 +357,21 @@ static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cor
     add(&plan->master, "role", "master");
     for (int i = 0; for_master[i] != NULL; i++)
         add(&plan->master, for_master[i], host_config_text(&run->config, for_master[i], value, sizeof value));
-    for (int i = 0; for_evaluator[i] != NULL; i++)
-        add(&plan->evaluator, for_evaluator[i], host_config_text(&run->config, for_evaluator[i], value, sizeof value));
-    add(&plan->evaluator, "quiet", "true");
+    Arguments *const helpers[] = {&plan->follower, &plan->evaluator};
+    for (int k = 0; k < 2; k++) {
+        for (int i = 0; for_helper[i] != NULL; i++)
+            add(helpers[k], for_helper[i], host_config_text(&run->config, for_helper[i], value, sizeof value));
+        add(helpers[k], "quiet", "true");
+    }
+    add(&plan->follower, "role", "follower");
+    add(&plan->follower, "bind_address", text(run, "bind_address"));
     add(&plan->trainer, "role", "trainer");
     add(&plan->trainer, run->options.resume[0] != '\0' ? "resume" : "out", run->dir.path);
     add_given(run, &plan->trainer, true, not_trainer);
     add(&plan->trainer_again, "role", "trainer");
     add(&plan->trainer_again, "resume", run->dir.path);
-    add_given(run, &plan->trainer_again, false, not_again);
+    // A run that goes on may have been given other settings, which it does not have until its first life has begun.
+    add_given(run, &plan->trainer_again, run->options.resume[0] != '\0', not_again);
 }
 
 // The run's folder is made or found here, so that a trainer that is started again has the same one.
@@ -373,9 +412,10 @@ static Status write_endpoint(const LaunchRun *run, const char *endpoint) {
 }
 
 static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
-    int threads, cores = share_cores(run, &threads);
+    int threads, cores = share_cores(run, &threads), trainers = (int)host_config_int(&run->config, "trainers");
     plan_commands(run, plan, threads, cores);
-    if (plan->master.is_short || plan->trainer.is_short || plan->trainer_again.is_short || plan->evaluator.is_short)
+    if (plan->master.is_short || plan->trainer.is_short || plan->trainer_again.is_short || plan->follower.is_short ||
+        plan->evaluator.is_short)
         return host_fail(STATUS_MEMORY, "the command line is too long to be passed on");
     HostKeys keys;
     TRY(prepare_secret(run, &keys));
@@ -392,8 +432,10 @@ static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
         .master = plan->master.at,
         .trainer = plan->trainer.at,
         .trainer_again = plan->trainer_again.at,
+        .follower = plan->follower.at,
         .evaluator = plan->evaluator.at,
-        .evaluators = (int)host_config_int(&run->config, "workers") - 1,
+        .followers = trainers - 1,
+        .evaluators = (int)host_config_int(&run->config, "workers") - trainers,
         .listen_fd = fd,
         .cores = cores,
         .quiet = run->options.quiet,
@@ -416,6 +458,7 @@ Status launch_supervise(LaunchRun *run, int *exit_status) {
     free_arguments(&plan.master);
     free_arguments(&plan.trainer);
     free_arguments(&plan.trainer_again);
+    free_arguments(&plan.follower);
     free_arguments(&plan.evaluator);
     return status;
 }

@@ -276,6 +276,7 @@ static void run_evaluations(KernBackend *backend, const Sizes *sizes, const Limi
 typedef struct Learning {
     KernEs *es;
     float *fitness, *shaped; // [members]
+    int32_t params;
     int updates;
 } Learning;
 
@@ -289,7 +290,7 @@ static void update(void *context) {
                        .epsilon = 1e-8f};
     for (int i = 0; i < l->updates; i++) {
         step.generation = (uint32_t)i;
-        perf_check(l->es->backend->ops->es_update(l->es, &step, l->shaped));
+        perf_check(l->es->backend->ops->es_update(l->es, &step, l->shaped, 0, l->params));
     }
 }
 
@@ -302,7 +303,7 @@ static void run_learning(KernBackend *backend, const Sizes *sizes, const Limits 
     const int32_t hidden[] = {64, 64};
     int members = sizes->learn_members;
     KernEsSpec spec = es_spec(hidden, 2, members, 1);
-    Learning l = {.updates = sizes->updates};
+    Learning l = {.params = spec.policy.params, .updates = sizes->updates};
     open_es(&l.es, backend, &spec);
     l.fitness = allocate(2 * (size_t)members, sizeof *l.fitness);
     l.shaped = l.fitness + members;

@@ -69,6 +69,7 @@ static Status run_round(HostMember *member, int64_t label, int ms, double *secon
         TRY(do_tasks(member, &task, ms));
     }
     *seconds = host_now_s() - start_s;
+    host_member_end(member);
     for (int32_t i = 0; i < tasks; i++)
         if (!done[i]) return host_fail(STATUS_SYSTEM, "task %d was not done", i);
     return STATUS_OK;

@@ -33,12 +33,12 @@
 #define BIPEDAL_WALKER_JOINTS   4 // hip and knee of each leg
 #define BIPEDAL_WALKER_CONTACTS 48
 
-#define BIPEDAL_WALKER_CONTACTS_8(F, p)                                                                     \
-    RIGID2D_CONTACT(F, p##0_)                                                                               \
-    RIGID2D_CONTACT(F, p##1_)                                                                               \
-    RIGID2D_CONTACT(F, p##2_)                                                                               \
-    RIGID2D_CONTACT(F, p##3_) RIGID2D_CONTACT(F, p##4_) RIGID2D_CONTACT(F, p##5_) RIGID2D_CONTACT(F, p##6_) \
-        RIGID2D_CONTACT(F, p##7_)
+#define BIPEDAL_WALKER_CONTACTS_8(F, p) \
+    RIGID2D_CONTACT(F, p##0_)           \
+    RIGID2D_CONTACT(F, p##1_)           \
+    RIGID2D_CONTACT(F, p##2_)           \
+    RIGID2D_CONTACT(F, p##3_)           \
+    RIGID2D_CONTACT(F, p##4_) RIGID2D_CONTACT(F, p##5_) RIGID2D_CONTACT(F, p##6_) RIGID2D_CONTACT(F, p##7_)
 // clang-format off
 #define BIPEDAL_WALKER_TERRAIN_10(F, p)                                             \
     F(real, p##0_m) F(real, p##1_m) F(real, p##2_m) F(real, p##3_m) F(real, p##4_m) \

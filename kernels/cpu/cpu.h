@@ -7,7 +7,7 @@
 #include "kernels/kern.h"
 
 enum {
-    CPU_NOISE_GROUP = 64,
+    CPU_NOISE_GROUP = KERN_ES_UNIT,
     CPU_UPDATE_TILE = 256,
     CPU_GANGS = 2,                   // blocks of lanes that a thread evaluates in turn
     CPU_L1_BUDGET_BYTES = 40 * 1024, // of weights; first-level caches have 32 to 64 KiB. It changes speed, not results
@@ -27,7 +27,8 @@ typedef struct CpuIsa {
     const struct CpuIsaOps {
         // Runs tasks of an evaluation until none is left; `worker` chooses the scratch.
         void (*evaluate)(struct CpuEvaluation *evaluation, int worker);
-        // Parameters [first, first + count) of one Adam step; first is a multiple of CPU_UPDATE_TILE.
+        // Parameters [first, first + count) of one Adam step, at most CPU_UPDATE_TILE; first is a multiple of
+        // CPU_NOISE_GROUP.
         void (*update)(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
         // Standard normals for parameters [first, first + count) of a pair; first a multiple of 64, `noise` padded to a
         // multiple of 64.
@@ -130,7 +131,7 @@ Status cpu_es_read(KernEs *es, float *params, float *first, float *second);
 Status cpu_es_evaluate(KernEs *es, const KernEsJob *job, const KernNormalizer *normalizer, KernEpisode *episodes,
                        float *sums);
 Status cpu_es_shape(KernEs *es, const float *fitness, float *shaped);
-Status cpu_es_update(KernEs *es, const KernEsStep *step, const float *shaped);
+Status cpu_es_update(KernEs *es, const KernEsStep *step, const float *shaped, int32_t first, int32_t count);
 
 // kernels/cpu/ppo_backend.c
 Status cpu_ppo_plan(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan);

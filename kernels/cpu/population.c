@@ -222,22 +222,23 @@ typedef struct UpdateWork {
     CpuEs *es;
     const KernEsStep *step;
     const float *shaped;
+    int32_t first, end; // parameters
 } UpdateWork;
 
 static void update_piece(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     UpdateWork *work = context;
     for (int64_t tile = begin; tile < end; tile++) {
-        int first = (int)tile * CPU_UPDATE_TILE, left = work->es->spec.policy.params - first;
+        int first = work->first + (int)tile * CPU_UPDATE_TILE, left = work->end - first;
         work->es->isa->ops->update(work->es, work->step, work->shaped, first,
                                    left < CPU_UPDATE_TILE ? left : CPU_UPDATE_TILE);
     }
 }
 
-Status cpu_es_update(KernEs *base, const KernEsStep *step, const float *shaped) {
+Status cpu_es_update(KernEs *base, const KernEsStep *step, const float *shaped, int32_t first, int32_t count) {
     HOST_TRACE_SCOPE(LEARNING, "es update");
     CpuEs *es = (CpuEs *)base;
-    UpdateWork work = {es, step, shaped};
-    host_pool_for(es->pool, es->params_pad / CPU_UPDATE_TILE, 1, update_piece, &work);
+    UpdateWork work = {es, step, shaped, first, first + count};
+    if (count > 0) host_pool_for(es->pool, (count + CPU_UPDATE_TILE - 1) / CPU_UPDATE_TILE, 1, update_piece, &work);
     return STATUS_OK;
 }

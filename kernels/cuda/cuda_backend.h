@@ -86,7 +86,7 @@ Status cuda_es_read(KernEs *es, float *params, float *first, float *second);
 Status cuda_es_evaluate(KernEs *es, const KernEsJob *job, const KernNormalizer *normalizer, KernEpisode *episodes,
                         float *sums);
 Status cuda_es_shape(KernEs *es, const float *fitness, float *shaped);
-Status cuda_es_update(KernEs *es, const KernEsStep *step, const float *shaped);
+Status cuda_es_update(KernEs *es, const KernEsStep *step, const float *shaped, int32_t first, int32_t count);
 
 Status cuda_ppo_plan(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan);
 Status cuda_ppo_open(KernBackend *backend, const KernPpoSpec *spec, KernPpo **ppo);

@@ -320,10 +320,11 @@ Status cuda_es_shape(KernEs *base, const float *fitness, float *shaped) {
     return cuda_download(backend, shaped, es->d_shaped, size_bytes);
 }
 
-Status cuda_es_update(KernEs *base, const KernEsStep *step, const float *shaped) {
+Status cuda_es_update(KernEs *base, const KernEsStep *step, const float *shaped, int32_t first, int32_t count) {
     CudaEs *es = (CudaEs *)base;
     const CudaBackend *backend = es->backend;
     CUDA_TRACE_SCOPE(backend, LEARNING, "es update");
+    if (count == 0) return STATUS_OK;
     TRY(cuda_enter(backend));
     TRY(cuda_upload(backend, es->d_shaped, shaped, (size_t)es->spec.members * 4));
     CudaUpdateArgs args = {
@@ -335,7 +336,8 @@ Status cuda_es_update(KernEs *base, const KernEsStep *step, const float *shaped)
         .params = es->d_params,
         .first = es->d_first,
         .second = es->d_second,
-        .params_count = es->spec.policy.params,
+        .begin = first,
+        .end = first + count,
         .params_pad = es->params_pad,
         .pairs = es->spec.members / 2,
     };

@@ -21,7 +21,7 @@ extern "C" {
 
 // Raised whenever this table, or a struct of kernels/kern.h, policy.h or ppo_kern.h, changes: a library from another
 // build is refused.
-enum { CUDA_HOST_VERSION = 5 };
+enum { CUDA_HOST_VERSION = 6 };
 
 #define CUDA_LIBRARY "libshoal_cuda.so"
 #define CUDA_ENTRY   "shoal_cuda_backend_open"

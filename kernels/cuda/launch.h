@@ -17,7 +17,8 @@ enum {
     CUDA_THREADS_MAX = 256,                         // of a block that evaluates
     CUDA_FIELD_BITS = 10,                           // of an infinite-report
     CUDA_FIELD_REWARD = (1 << CUDA_FIELD_BITS) - 1, // not a field of the state but the reward
-    CUDA_NOISE_GROUP = 64, // parameters are padded to a multiple of this; see the counter table in sim/sim_rng.h
+    // Parameters are padded to a multiple of this; see the counter table in sim/sim_rng.h.
+    CUDA_NOISE_GROUP = KERN_ES_UNIT,
 };
 
 // An infinite-report, so that the smallest of all is the one to name: step << 42 | env << 10 | field where envs are
@@ -112,7 +113,8 @@ typedef struct CudaUpdateArgs {
     float *partial;                 // [chunks of one round][params_pad]
     float *sum;                     // [params_pad]
     float *params, *first, *second; // [params_pad]
-    int32_t params_count, params_pad;
+    int32_t begin, end;             // parameters: begin is a multiple of CUDA_NOISE_GROUP
+    int32_t params_pad;
     int32_t pairs;
     int32_t chunk, chunks;     // this round's first, and how many
     int32_t is_first, is_last; // round

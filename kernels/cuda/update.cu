@@ -6,8 +6,8 @@ enum { UPDATE_THREADS = 128, SHAPE_THREADS = 256, SHAPE_BLOCKS = 256 };
 
 // The partial sums of one chunk of pairs (blockIdx.y) for one noise block of four parameters (a thread).
 static __global__ void __launch_bounds__(UPDATE_THREADS) update_partial(const __grid_constant__ CudaUpdateArgs a) {
-    int block = (int)(blockIdx.x * UPDATE_THREADS + threadIdx.x);
-    if (block >= a.params_pad / 4) return;
+    int block = a.begin / 4 + (int)(blockIdx.x * UPDATE_THREADS + threadIdx.x);
+    if (block >= (a.end + CUDA_NOISE_GROUP - 1) / CUDA_NOISE_GROUP * (CUDA_NOISE_GROUP / 4)) return;
     int pair = (a.chunk + (int)blockIdx.y) * ES_PAIR_CHUNK;
     int end = pair + ES_PAIR_CHUNK < a.pairs ? pair + ES_PAIR_CHUNK : a.pairs;
     float sum0 = 0.0f, sum1 = 0.0f, sum2 = 0.0f, sum3 = 0.0f;
@@ -28,8 +28,8 @@ static __global__ void __launch_bounds__(UPDATE_THREADS) update_partial(const __
 
 // Adds a round's partial sums in the order of their chunks; one thread a parameter.
 static __global__ void __launch_bounds__(UPDATE_THREADS) update_fold(const __grid_constant__ CudaUpdateArgs a) {
-    int i = (int)(blockIdx.x * UPDATE_THREADS + threadIdx.x);
-    if (i >= a.params_count) return;
+    int i = a.begin + (int)(blockIdx.x * UPDATE_THREADS + threadIdx.x);
+    if (i >= a.end) return;
     float sum = a.is_first ? 0.0f : a.sum[i];
     for (int chunk = 0; chunk < a.chunks; chunk++)
         sum = sum + a.partial[(int64_t)chunk * a.params_pad + i];
@@ -45,12 +45,13 @@ static __global__ void __launch_bounds__(UPDATE_THREADS) update_fold(const __gri
 }
 
 int cuda_launch_update(const CudaUpdateArgs *args, cudaStream_t stream) {
-    unsigned threads = UPDATE_THREADS, blocks = (unsigned)args->params_pad / 4;
+    unsigned threads = UPDATE_THREADS, params = (unsigned)(args->end - args->begin);
+    unsigned blocks = (params + CUDA_NOISE_GROUP - 1) / CUDA_NOISE_GROUP * (CUDA_NOISE_GROUP / 4);
     dim3 grid((blocks + threads - 1) / threads, (unsigned)args->chunks);
     update_partial<<<grid, threads, 0, stream>>>(*args);
     cudaError_t error = cudaGetLastError();
     if (error != cudaSuccess) return error;
-    update_fold<<<((unsigned)args->params_count + threads - 1) / threads, threads, 0, stream>>>(*args);
+    update_fold<<<(params + threads - 1) / threads, threads, 0, stream>>>(*args);
     return cudaGetLastError();
 }
 

@@ -315,8 +315,8 @@ class CudaUpdateTest : public CudaEsTest {
                 shaped[i] = test_uniform(20 + generation, static_cast<uint32_t>(i)) - 0.5f;
             }
             KernEsStep step = test_step(generation);
-            ASSERT_OK(a.ops->es_update(a.es, &step, shaped.data()));
-            ASSERT_OK(b.ops->es_update(b.es, &step, shaped.data()));
+            ASSERT_OK(a.ops->es_update(a.es, &step, shaped.data(), 0, spec.policy.params));
+            ASSERT_OK(b.ops->es_update(b.es, &step, shaped.data(), 0, spec.policy.params));
         }
         std::vector<float> x = read(a, spec), y = read(b, spec);
         EXPECT_EQ(memcmp(x.data(), y.data(), x.size() * sizeof(float)), 0) << members << " members";
@@ -336,6 +336,38 @@ TEST_F(CudaUpdateTest, MatchesTheCpu) {
 TEST_F(CudaUpdateTest, RoundsChangeNothing) {
     open_backends(1); // one chunk a round
     compare_updates({8}, 1500);
+}
+
+// Ranges, cut between units of 64 parameters, on alternating backends: the whole update's bits, and nothing else
+// changes.
+TEST_F(CudaUpdateTest, Ranges) {
+    for (int32_t chunks_a_round : {0, 1}) {
+        open_backends(chunks_a_round);
+        KernEsSpec spec = make_spec(sim_spec_find("cartpole"), {36}, 1100, 1);
+        int32_t params = spec.policy.params; // 254
+        Es whole, parts;
+        whole.open(cpu, spec);
+        parts.open(cuda, spec);
+        write(whole, spec);
+        write(parts, spec);
+        std::vector<float> shaped(1100), before = read(whole, spec);
+        for (size_t i = 0; i < shaped.size(); i++)
+            shaped[i] = test_uniform(30, static_cast<uint32_t>(i)) - 0.5f;
+        KernEsStep step = test_step(3);
+        ASSERT_OK(whole.ops->es_update(whole.es, &step, shaped.data(), 0, params));
+        std::vector<float> after = read(whole, spec);
+        std::vector<bool> done(static_cast<size_t>(params));
+        for (auto [first, count] : {std::pair{64, 128}, {0, 0}, {192, params - 192}, {0, 64}}) {
+            ASSERT_OK(parts.ops->es_update(parts.es, &step, shaped.data(), first, count));
+            for (int32_t i = first; i < first + count; i++)
+                done[static_cast<size_t>(i)] = true;
+            std::vector<float> now = read(parts, spec);
+            for (size_t i = 0; i < now.size(); i++) {
+                const std::vector<float> &want = done[i % static_cast<size_t>(params)] ? after : before;
+                ASSERT_EQ(sim_bits_from_float(want[i]), sim_bits_from_float(now[i])) << i;
+            }
+        }
+    }
 }
 
 // Whole generations: whatever one operation leaves to the next is the same.
@@ -358,7 +390,7 @@ TEST_F(CudaUpdateTest, GenerationsMatchTheCpu) {
                 }
                 ASSERT_OK(es.ops->es_shape(es.es, fitness.data(), shaped.data()));
                 KernEsStep step = test_step(generation);
-                ASSERT_OK(es.ops->es_update(es.es, &step, shaped.data()));
+                ASSERT_OK(es.ops->es_update(es.es, &step, shaped.data(), 0, spec.policy.params));
             }
             params[which] = read(es, spec);
         }

@@ -17,6 +17,8 @@ static void read_message(const uint8_t *data, size_t size) {
         return;
     }
     if (host_wire_size(&message) != size) abort();
+    if (host_wire_is_post(&message) && message.size_bytes > HOST_WIRE_KEY_MAX + HOST_WIRE_VALUE_MAX) abort();
+    if (host_wire_is_post(&message) && message.value[1] > (int64_t)message.size_bytes) abort();
     uint8_t *again = malloc(size);
     if (again == NULL) abort();
     host_wire_encode(&message, again);

@@ -76,6 +76,25 @@ TEST(Wire, StrangeBytesAreRefused) {
     EXPECT_FAILS(STATUS_CORRUPT, "unknown type", host_wire_decode("SHL1\xff\xff\xff\xff", 8, &back));
 }
 
+TEST(Wire, PostsOfSizesThatMayBe) {
+    HostMessage post = {};
+    post.type = HOST_MESSAGE_POST;
+    auto is_post = [&](int64_t key_bytes, size_t size_bytes) {
+        post.value[1] = key_bytes;
+        post.size_bytes = size_bytes;
+        return host_wire_is_post(&post);
+    };
+    EXPECT_TRUE(is_post(1, 1));
+    EXPECT_TRUE(is_post(HOST_WIRE_KEY_MAX, HOST_WIRE_KEY_MAX + HOST_WIRE_VALUE_MAX));
+    EXPECT_FALSE(is_post(HOST_WIRE_KEY_MAX, HOST_WIRE_KEY_MAX + HOST_WIRE_VALUE_MAX + 1));
+    EXPECT_FALSE(is_post(HOST_WIRE_KEY_MAX + 1, 1000));
+    EXPECT_FALSE(is_post(2, 1));
+    for (int64_t key : {int64_t{0}, int64_t{-1}, INT64_MIN, INT64_MAX})
+        EXPECT_FALSE(is_post(key, 10));
+    post.type = HOST_MESSAGE_PAYLOAD;
+    EXPECT_FALSE(is_post(1, 1));
+}
+
 TEST(Wire, Ranges) {
     unsigned char bytes[HOST_WIRE_RANGE_BYTES];
     int64_t first, count;

@@ -265,7 +265,7 @@ TEST_F(EsTest, UpdateMatchesDouble) {
         for (float &s : shaped)
             s = static_cast<float>(random() % 10001) / 10000.0f - 0.5f;
         ASSERT_STATUS((*kernels)->es_write(es, before.params.data(), before.first.data(), before.second.data()));
-        ASSERT_STATUS((*kernels)->es_update(es, &step, shaped.data()));
+        ASSERT_STATUS((*kernels)->es_update(es, &step, shaped.data(), 0, spec.policy.params));
         ASSERT_STATUS((*kernels)->es_read(es, after.params.data(), after.first.data(), after.second.data()));
         for (size_t i = 0; i < count; i++) {
             double param, first, second, slack;
@@ -315,7 +315,7 @@ TEST_F(EsTest, UpdateSumsInChunks) {
         }
         Adam got = before;
         ASSERT_STATUS((*kernels)->es_write(es, before.params.data(), before.first.data(), before.second.data()));
-        Status status = (*kernels)->es_update(es, &step, shaped.data());
+        Status status = (*kernels)->es_update(es, &step, shaped.data(), 0, spec.policy.params);
         int in_use = upper_halves_in_use();
         ASSERT_STATUS(status);
         EXPECT_NE(in_use, 1) << way.text();
@@ -324,6 +324,48 @@ TEST_F(EsTest, UpdateSumsInChunks) {
             ASSERT_EQ(bits_of(got.params[i]), bits_of(want.params[i])) << way.text() << ", parameter " << i;
             ASSERT_EQ(bits_of(got.first[i]), bits_of(want.first[i])) << way.text() << ", parameter " << i;
             ASSERT_EQ(bits_of(got.second[i]), bits_of(want.second[i])) << way.text() << ", parameter " << i;
+        }
+    }
+}
+
+// Ranges that are cut anywhere between units of 64, in any order, give the whole update's bits and touch nothing else.
+TEST_F(EsTest, UpdateByRanges) {
+    std::mt19937_64 random(fresh_seed());
+    const std::vector<int32_t> hiddens[] = {{}, {16}, {36}, {40}, {64}, {16, 16}};
+    const int32_t pairs = 300;
+    for (const CpuWay &way : cpu_ways()) {
+        for (const std::vector<int32_t> &hidden : hiddens) {
+            open(way, 2 * pairs, hidden, random());
+            int32_t params = spec.policy.params;
+            Adam before = random_adam(static_cast<size_t>(params), &random), whole = before, parts = before;
+            KernEsStep step = ordinary_step(spec.members, 9);
+            std::vector<float> shaped(2 * pairs);
+            for (float &s : shaped)
+                s = static_cast<float>(random() % 10001) / 10000.0f - 0.5f;
+            ASSERT_STATUS((*kernels)->es_write(es, before.params.data(), before.first.data(), before.second.data()));
+            ASSERT_STATUS((*kernels)->es_update(es, &step, shaped.data(), 0, params));
+            ASSERT_STATUS((*kernels)->es_read(es, whole.params.data(), whole.first.data(), whole.second.data()));
+            std::vector<std::pair<int32_t, int32_t>> ranges; // (first, count)
+            for (int32_t first = 0, end; first < params; first = end) {
+                end = std::min(params, first + KERN_ES_UNIT * (1 + static_cast<int32_t>(random() % 7)));
+                ranges.emplace_back(first, end - first);
+            }
+            ranges.emplace_back(0, 0);
+            std::shuffle(ranges.begin(), ranges.end(), random);
+            ASSERT_STATUS((*kernels)->es_write(es, before.params.data(), before.first.data(), before.second.data()));
+            std::vector<bool> done(static_cast<size_t>(params));
+            for (auto [first, count] : ranges) {
+                ASSERT_STATUS((*kernels)->es_update(es, &step, shaped.data(), first, count));
+                ASSERT_STATUS((*kernels)->es_read(es, parts.params.data(), parts.first.data(), parts.second.data()));
+                for (int32_t i = first; i < first + count; i++)
+                    done[static_cast<size_t>(i)] = true;
+                for (size_t i = 0; i < done.size(); i++) {
+                    const Adam &want = done[i] ? whole : before;
+                    ASSERT_EQ(bits_of(want.params[i]), bits_of(parts.params[i])) << way.text() << ", parameter " << i;
+                    ASSERT_EQ(bits_of(want.first[i]), bits_of(parts.first[i])) << way.text() << ", parameter " << i;
+                    ASSERT_EQ(bits_of(want.second[i]), bits_of(parts.second[i])) << way.text() << ", parameter " << i;
+                }
+            }
         }
     }
 }
@@ -345,7 +387,7 @@ TEST_F(EsTest, UpdateAscends) {
     KernEsStep step = ordinary_step(2000, 5);
     step.weight_decay = 0.0f;
     ASSERT_STATUS((*kernels)->es_write(es, params.data(), zero.data(), zero.data()));
-    ASSERT_STATUS((*kernels)->es_update(es, &step, shaped.data()));
+    ASSERT_STATUS((*kernels)->es_update(es, &step, shaped.data(), 0, spec.policy.params));
     ASSERT_STATUS((*kernels)->es_read(es, params.data(), first.data(), second.data()));
     for (size_t i = 0; i < count; i++) {
         if (i % 2 == 0) {

@@ -20,6 +20,7 @@ from workers_harness import ESRUN_FAULTS, WorkersRun, shared_memory, state  # no
 
 TRIALS = int(os.environ.get("TRIALS", "200"))
 GENERATIONS = 12
+ROLES = ["evaluator", "follower", "trainer", "master"]
 
 
 def signal_all(pids, number):
@@ -51,7 +52,7 @@ def stop_one(role):
 
 def stop_for_a_moment(run, draw):
     """A process that sleeps for a while and goes on: whatever was thought of it meanwhile."""
-    pid = draw.choice(run.pids("evaluator") + run.pids("trainer") + run.pids("master"))
+    pid = draw.choice([pid for role in ROLES for pid in run.pids(role)])
     os.kill(pid, signal.SIGSTOP)
     run.wait_until(lambda: state(pid) == "T", "the process has stopped")
     time.sleep(draw.uniform(0, 3))
@@ -60,14 +61,28 @@ def stop_for_a_moment(run, draw):
     return lambda done: True
 
 
+def kill_twice(*roles):
+    """Once more in what the first time has brought about, such as a group that is being formed."""
+
+    def hurt(run, draw):
+        kill_some(*roles)(run, draw)
+        time.sleep(draw.uniform(0, 0.4))
+        pids = run.wait_until(lambda: [pid for role in roles for pid in run.pids(role)], "processes to kill")
+        signal_all([draw.choice(pids)], signal.SIGKILL)
+        return lambda done: done["stderr"].count("was ended by signal 9") >= 2
+
+    return hurt
+
+
 def kill_all(run, draw):
     run.kill()
     return None
 
 
 def join_one(run, draw):
-    """An evaluator that joins in mid-generation and may leave again."""
+    """An evaluator or a follower that joins in mid-generation and may leave again."""
     call = [ESRUN_FAULTS, "--join", run.out, "--threads=1", "--bind=none", "--device=cpu", "--quiet"]
+    call += draw.choice([[], ["--role=follower"]])
     joined = subprocess.Popen(call, env={**os.environ, "SHOAL_TEST_SLOW_MS": "20"}, stderr=subprocess.DEVNULL)
     pid = joined.pid
     run.wait_for_status(lambda s: any(w["pid"] == pid for w in s["workers"]), "the join")
@@ -80,10 +95,14 @@ FAULTS = {
     "kill evaluators": kill_some("evaluator"),
     "kill the trainer": kill_some("trainer"),
     "kill the master": kill_some("master"),
-    "kill any": kill_some("evaluator", "trainer", "master"),
+    "kill followers": kill_some("follower"),
+    "kill trainers": kill_some("trainer", "follower"),
+    "kill any": kill_some("evaluator", "follower", "trainer", "master"),
+    "kill trainers twice": kill_twice("trainer", "follower"),
     "kill all": kill_all,
     "stop an evaluator": stop_one("evaluator"),
     "stop the trainer": stop_one("trainer"),
+    "stop a follower": stop_one("follower"),
     "stop the master": stop_one("master"),
     "stop for a moment": stop_for_a_moment,
     "join": join_one,
@@ -103,19 +122,24 @@ def trial(folder, number, kind, draw, references):
     """One fault; what went wrong, or None."""
     env = draw.choice(SIMULATORS)
     args = esrun_harness.fixed(env, threads=1, generations=GENERATIONS, checkpoint_every=draw.choice([1, 3, 5]))
-    workers = draw.randint(2, 5)
+    workers, trainers = draw.randint(2, 5), 1
+    if "follower" in kind or "trainers" in kind or draw.random() < 0.6:
+        trainers = draw.randint(2, workers)
+    if "evaluator" in kind:
+        workers = max(workers, trainers + 1)
+    workers_args = [f"--workers={workers}", f"--trainers={trainers}"]
     out, marker = folder / f"run-{number}", folder / f"marker-{number}"
     environment = {"SHOAL_TEST_SLOW_MS": "20"}
     if FAULTS[kind] is None:
         environment["SHOAL_TEST_FAULT"] = f"{kind}:{draw.randrange(2, 8)}:{draw.randrange(32)}:{marker}"
-    run = WorkersRun(out, [*args, f"--workers={workers}", "--hang-limit=1"], environment, ESRUN_FAULTS)
+    run = WorkersRun(out, [*args, *workers_args, "--hang-limit=1"], environment, ESRUN_FAULTS)
     try:
         run.wait_for_workers(workers)
         run.wait_for_rows(1)
         time.sleep(draw.uniform(0, 0.5))
         landed = FAULTS[kind](run, draw) if FAULTS[kind] else lambda done: marker.exists()
         if landed is None:
-            run = WorkersRun(out, ["--resume", str(out), f"--workers={workers}", "--threads=1", "--bind=none", "--device=cpu"])
+            run = WorkersRun(out, ["--resume", str(out), *workers_args, "--threads=1", "--bind=none", "--device=cpu"])
             landed = lambda done: True  # noqa: E731
         done = run.end()
     finally:

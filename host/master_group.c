@@ -1,0 +1,136 @@
+// The master's groups: which trainers have collectives with each other, and what they tell each other to find together.
+#include "host/clock.h"
+#include "host/master_parts.h"
+
+#define GATHER_S 2.0 // that a lead which has just come waits for other trainers
+#define BROKEN_S 0.1 // after a group has failed: why it did may be about to be heard, as of a trainer's death
+#define OUT_S    30.0
+enum { POSTS_MAX = 8 /* of one trainer in one group */, FAILURES_MOST = 3 };
+
+// A lead first, then the others in the order in which they came. Returns how many.
+static int find_trainers(Master *m, const MasterWorker *lead, const MasterWorker *found[HOST_GROUP_MAX]) {
+    int count = 0;
+    if (lead == NULL || !lead->is_enlisted || !lead->is_welcome || lead->is_hung) return 0;
+    found[count++] = lead;
+    for (;;) {
+        const MasterWorker *next = NULL;
+        for (int i = 0; i < m->worker_count; i++) {
+            const MasterWorker *w = &m->workers[i];
+            if (w->role != HOST_ROLE_FOLLOWER || !w->is_enlisted || !w->is_welcome || w->is_hung) continue;
+            if (host_now_s() < w->out_until_s) continue;
+            if (count > 1 && w->id <= found[count - 1]->id) continue;
+            if (next == NULL || w->id < next->id) next = w;
+        }
+        if (next == NULL || count == HOST_GROUP_MAX) return count;
+        found[count++] = next;
+    }
+}
+
+static bool is_same(const MasterGroup *group, const MasterWorker *const *found, int count) {
+    if (group->size != count) return false;
+    for (int i = 0; i < count; i++)
+        if (group->member[i] != found[i]->id) return false;
+    return true;
+}
+
+int master_rank(const Master *m, const MasterWorker *worker) {
+    for (int i = 0; i < m->group.size; i++)
+        if (m->group.member[i] == worker->id) return i;
+    return -1;
+}
+
+// All trainers are told, those that are left out, too: what they wait for in the old group does not come.
+static void announce(Master *m) {
+    for (int i = 0; i < m->worker_count; i++) {
+        MasterWorker *w = &m->workers[i];
+        int rank = master_rank(m, w);
+        w->posts = 0;
+        if (!w->is_enlisted) continue;
+        HostMessage message = {.type = HOST_MESSAGE_GROUP,
+                               .value = {m->group.number, rank >= 0 ? rank : 0, rank >= 0 ? m->group.size : 0}};
+        master_send(m, w, &message);
+    }
+}
+
+// The one that came last is in the way: perhaps the others cannot reach it.
+static void leave_out_last(Master *m) {
+    const MasterGroup *group = &m->group;
+    for (int i = 0; i < m->worker_count && group->size > 1; i++)
+        if (m->workers[i].id == group->member[group->size - 1]) m->workers[i].out_until_s = host_now_s() + OUT_S;
+}
+
+void master_form_group(Master *m) {
+    const MasterWorker *found[HOST_GROUP_MAX], *lead = master_trainer(m);
+    MasterGroup *group = &m->group;
+    int count = find_trainers(m, lead, found);
+    double now_s = host_now_s();
+    bool is_broken = group->broken_s > 0 && now_s - group->broken_s > BROKEN_S;
+    bool same = is_same(group, found, count);
+    if (!is_broken && same) return;
+    group->failures = same && now_s - group->since_s < OUT_S ? group->failures + 1 : 0;
+    if (group->failures > FAILURES_MOST) {
+        leave_out_last(m);
+        group->failures = 0;
+        return;
+    }
+    // A lead that has just come may find others that know more than it does.
+    bool is_new = count > 0 && (group->size == 0 || group->member[0] != lead->id);
+    if (is_new && count < m->options->trainers && now_s - lead->enlisted_s < GATHER_S) return;
+    while (group->number == 0) { // another master's groups have other numbers
+        uint32_t base;
+        host_random_bytes(&base, sizeof base);
+        group->number = (int64_t)base << 24;
+    }
+    group->number++;
+    group->size = count;
+    group->broken_s = 0;
+    group->since_s = now_s;
+    for (int i = 0; i < count; i++)
+        group->member[i] = found[i]->id;
+    announce(m);
+}
+
+// Those who have said nothing to the others for so long that they were to have moved.
+static void find_hung(Master *m, const MasterWorker *sender) {
+    if (host_now_s() - m->group.since_s < m->options->hang_limit_s) return;
+    for (int i = 0; i < m->worker_count; i++) {
+        MasterWorker *w = &m->workers[i];
+        if (master_rank(m, w) >= 0 && w != sender && w->posts == 0 && !w->is_hung) master_set_hung(m, w);
+    }
+}
+
+void master_on_regroup(Master *m, MasterWorker *worker, const HostMessage *message) {
+    if (worker->role == HOST_ROLE_EVALUATOR) return;
+    if (!worker->is_enlisted) worker->enlisted_s = host_now_s();
+    worker->is_enlisted = true;
+    bool is_of_group = master_rank(m, worker) >= 0;
+    if (is_of_group && m->group.size > 1 && message->value[0] == m->group.number) find_hung(m, worker);
+    if (is_of_group && (message->value[0] == 0 || message->value[0] == m->group.number))
+        m->group.broken_s = host_now_s();
+}
+
+// To all other members of the sender's group, if that is the present one.
+static bool pass_on(Master *m, const MasterWorker *worker, const HostMessage *message, zmq_msg_t *frame) {
+    if (message->value[0] != m->group.number || master_rank(m, worker) < 0) return false;
+    for (int i = 0; i < m->worker_count; i++) {
+        MasterWorker *w = &m->workers[i];
+        if (w->id == worker->id || master_rank(m, w) < 0) continue;
+        zmq_msg_t copy;
+        zmq_msg_init(&copy);
+        zmq_msg_copy(&copy, frame); // counts references
+        master_forward(m, w, &copy);
+    }
+    return true;
+}
+
+void master_on_post(Master *m, MasterWorker *worker, const HostMessage *message, zmq_msg_t *frame) {
+    if (!host_wire_is_post(message) || worker->posts == POSTS_MAX) {
+        m->counts.strangers++;
+    } else if (pass_on(m, worker, message, frame)) {
+        worker->posts++;
+    }
+}
+
+void master_on_meet(Master *m, const MasterWorker *worker, const HostMessage *message, zmq_msg_t *frame) {
+    if (worker->role == HOST_ROLE_TRAINER) pass_on(m, worker, message, frame);
+}
