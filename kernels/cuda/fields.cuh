@@ -7,7 +7,7 @@ static_assert(STATE_WORDS <= CUDA_FIELD_REWARD, "raise CUDA_FIELD_BITS");
 DEVICE_FN STATE BODY(load)(const uint32_t *at, int stride) {
     STATE s;
     if (STATE_IS_LARGE) {
-        load_words((uint32_t *)&s, at, stride, STATE_WORDS);
+        load_words((char *)&s, at, stride, STATE_WORDS);
         return s;
     }
     int word = 0;
@@ -17,7 +17,7 @@ DEVICE_FN STATE BODY(load)(const uint32_t *at, int stride) {
 
 DEVICE_FN void BODY(store)(uint32_t *at, int stride, const STATE &s) {
     if (STATE_IS_LARGE) {
-        store_words(at, (const uint32_t *)&s, stride, STATE_WORDS);
+        store_words(at, (const char *)&s, stride, STATE_WORDS);
         return;
     }
     int word = 0;
@@ -42,8 +42,7 @@ static __device__ const unsigned char BODY(is_real)[] = {STATE_FIELDS(FIELD_IS_R
 
 // Whether a real field of the state, or the reward, is NaN or infinite.
 DEVICE_FN bool BODY(is_infinite)(const STATE &s, float reward) {
-    if (STATE_IS_LARGE)
-        return is_infinite(reward) || infinite_word((const uint32_t *)&s, BODY(is_real), STATE_WORDS) >= 0;
+    if (STATE_IS_LARGE) return is_infinite(reward) || infinite_word((const char *)&s, BODY(is_real), STATE_WORDS) >= 0;
     float finite = reward * 0.0f;
     STATE_FIELDS(FINITE)
     return !(finite == 0.0f);
@@ -51,6 +50,11 @@ DEVICE_FN bool BODY(is_infinite)(const STATE &s, float reward) {
 
 // Which one, the first in the order of the fields.
 DEVICE_FN int BODY(infinite_field)(const STATE &s) {
-    int field = infinite_word((const uint32_t *)&s, BODY(is_real), STATE_WORDS);
+    int word = 0, field = -1;
+    if (STATE_IS_LARGE) {
+        field = infinite_word((const char *)&s, BODY(is_real), STATE_WORDS);
+    } else {
+        STATE_FIELDS(INFINITE)
+    }
     return field < 0 ? CUDA_FIELD_REWARD : field;
 }

@@ -41,27 +41,33 @@
 #define FIELD_IS_REAL_real        1,
 #define FIELD_IS_REAL_int32_t     0,
 #define FIELD_IS_REAL(type, name) FIELD_IS_REAL_##type
-#define STATE_IS_LARGE            (STATE_WORDS > 64)
+#define INFINITE_real(name)       field = field < 0 && is_infinite(s.name) ? word : field;
+#define INFINITE_int32_t(name)
+#define INFINITE(type, name) INFINITE_##type(name) word++;
+#define STATE_IS_LARGE       (STATE_WORDS > 64)
 
 DEVICE_FN bool is_infinite(float x) { return (__float_as_uint(x) & 0x7f800000u) == 0x7f800000u; }
 
-static __device__ __noinline__ void load_words(uint32_t *to, const uint32_t *from, int stride, int count) {
+// States as bytes, since they are no arrays of words.
+static __device__ __noinline__ void load_words(char *state, const uint32_t *from, int stride, int count) {
 #pragma unroll 1
     for (int k = 0; k < count; k++)
-        to[k] = from[k * stride];
+        memcpy(__builtin_assume_aligned(state + 4 * k, 4), from + k * stride, 4);
 }
 
-static __device__ __noinline__ void store_words(uint32_t *to, const uint32_t *from, int stride, int count) {
+static __device__ __noinline__ void store_words(uint32_t *to, const char *state, int stride, int count) {
 #pragma unroll 1
     for (int k = 0; k < count; k++)
-        to[k * stride] = from[k];
+        memcpy(to + k * stride, __builtin_assume_aligned(state + 4 * k, 4), 4);
 }
 
 // The first word that is a float and NaN or infinite; -1 if none is.
-static __device__ __noinline__ int infinite_word(const uint32_t *words, const unsigned char *is_real, int count) {
+static __device__ __noinline__ int infinite_word(const char *state, const unsigned char *is_real, int count) {
 #pragma unroll 1
     for (int k = 0; k < count; k++) {
-        if (is_real[k] && is_infinite(__uint_as_float(words[k]))) return k;
+        float word;
+        memcpy(&word, __builtin_assume_aligned(state + 4 * k, 4), 4);
+        if (is_real[k] && is_infinite(word)) return k;
     }
     return -1;
 }
