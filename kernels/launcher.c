@@ -321,7 +321,7 @@ int kern_launch(const KernTrainer *trainer, int argc, char **argv) {
     host_run_dir_close(&run.dir);
     trainer->close(trainer->state);
     host_group_close(run.group);
-    host_member_close(run.member, !launch_is_helper(&run));
+    if (run.member != NULL) host_member_close(run.member, !launch_is_helper(&run));
     kern_device_close(&run.device);
     return status == STATUS_OK ? exit_status : status == STATUS_USAGE ? 2 : 1;
 }

@@ -1,7 +1,7 @@
 // What BipedalWalker, on grass and hardcore, makes of input that no episode has: actions and states that are NaN, fast,
 // damaged, or need more contacts than there is room for. All of it ends in a defined state, or in a NaN that the batch
 // reports. And the bits of whole episodes.
-#include "sim_traits.h"
+#include "real_fields.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,14 +30,6 @@ template <typename State> SimStep walk(State *s, const float *action, int steps)
     return out;
 }
 
-// Names and places of the state's real fields.
-struct RealFields {
-    std::vector<std::pair<std::string, real *>> found;
-    void field(const char *name, real *at) { found.emplace_back(name, at); }
-    void field(const char *, int32_t *) {}
-};
-#define COLLECT_FIELD(type, name) fields.field(#name, &s->name);
-
 std::vector<std::pair<std::string, real *>> real_fields(BipedalWalkerState *s) {
     RealFields fields;
     BIPEDAL_WALKER_STATE(COLLECT_FIELD) return fields.found;
@@ -45,10 +37,6 @@ std::vector<std::pair<std::string, real *>> real_fields(BipedalWalkerState *s) {
 std::vector<std::pair<std::string, real *>> real_fields(BipedalWalkerHardcoreState *s) {
     RealFields fields;
     BIPEDAL_WALKER_HARDCORE_STATE(COLLECT_FIELD) return fields.found;
-}
-
-bool has_nan(const std::vector<double> &values) {
-    return std::any_of(values.begin(), values.end(), [](double x) { return std::isnan(x); });
 }
 
 template <typename State> class BipedalWalkerStateTest : public testing::Test {};
