@@ -1,9 +1,25 @@
-# Puts a page together from its parts and makes two arrays of bytes of it, cut at the line `<!-- data -->`.
+# Puts a page together from its parts and makes a HostPage (host/page.h) of it, cut at the line `<!-- data -->`.
 #
-#   cmake -D PAGE=folder/page.html -D OUTPUT=page.c -P ShoalPage.cmake
+#   shoal_page(target name folder/x.html)    adds `const HostPage name` to a target; its parts are all files of the folder
+#   cmake -D PAGE=folder/x.html -D NAME=name -D OUTPUT=name.c -P ShoalPage.cmake    what it runs
 #
 # In the page, `<link rel="stylesheet" href="x.css">` and `<script src="x.js"></script>`, each a line of its own, stand for
 # the files beside it, so that the page can be opened and edited as it is.
+
+
+if(NOT CMAKE_SCRIPT_MODE_FILE)
+  function(shoal_page target name page)
+    get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR}/${page} DIRECTORY)
+    file(GLOB parts CONFIGURE_DEPENDS ${folder}/*.html ${folder}/*.css ${folder}/*.js)
+    set(script ${PROJECT_SOURCE_DIR}/cmake/ShoalPage.cmake)
+    add_custom_command(OUTPUT ${name}.c
+      COMMAND ${CMAKE_COMMAND} -D PAGE=${CMAKE_CURRENT_SOURCE_DIR}/${page} -D NAME=${name}
+        -D OUTPUT=${CMAKE_CURRENT_BINARY_DIR}/${name}.c -P ${script}
+      DEPENDS ${parts} ${script})
+    target_sources(${target} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/${name}.c)
+  endfunction()
+  return()
+endif()
 
 get_filename_component(folder ${PAGE} DIRECTORY)
 file(READ ${PAGE} page)
@@ -28,13 +44,14 @@ endif()
 string(SUBSTRING "${page}" 0 ${cut} head)
 string(SUBSTRING "${page}" ${cut} -1 tail)
 
-set(code "#include \"profiler/prof_page.h\"\n")
+set(code "#include \"host/page.h\"\n")
 foreach(part head tail)
   file(WRITE ${OUTPUT}.${part} "${${part}}")
   file(READ ${OUTPUT}.${part} bytes HEX)
   file(REMOVE ${OUTPUT}.${part})
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-  string(APPEND code "const unsigned char prof_page_${part}[] = {${bytes}};\n")
-  string(APPEND code "const size_t prof_page_${part}_bytes = sizeof prof_page_${part};\n")
+  string(APPEND code "static const unsigned char ${part}[] = {${bytes}};\n")
 endforeach()
+string(APPEND code "extern const HostPage ${NAME};\n")
+string(APPEND code "const HostPage ${NAME} = {head, sizeof head, tail, sizeof tail};\n")
 file(WRITE ${OUTPUT} "${code}")

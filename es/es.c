@@ -262,6 +262,15 @@ Status es_test(Es *es, uint32_t round, int32_t episodes, KernTest *test) {
     return STATUS_OK;
 }
 
+void es_frozen(const Es *es, KernFrozen *out) {
+    *out = (KernFrozen){.sim = &es->spec.sim,
+                        .policy = &es->spec.policy,
+                        .params = es->params,
+                        .seed = es->spec.seed,
+                        .episodes = es->episodes};
+    normalizer_of(es, &out->normalizer);
+}
+
 HostHash es_params_hash(const Es *es) {
     HostHash hash = host_hash_start();
     host_hash_add(&hash, es->params, (size_t)es->spec.policy.params * sizeof *es->params);

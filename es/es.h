@@ -88,6 +88,9 @@ Status es_generation(Es *es, EsReport *report) HOST_MUST_CHECK;
 // Episodes of the policy without noise; kernels/frozen.h says which.
 Status es_test(Es *es, uint32_t round, int32_t episodes, KernTest *test) HOST_MUST_CHECK;
 
+// The policy as it is tested; what it points to is lent.
+void es_frozen(const Es *es, KernFrozen *out);
+
 // Hash of the parameters: 64-bit FNV-1a over their bytes.
 HostHash es_params_hash(const Es *es);
 

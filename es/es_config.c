@@ -35,6 +35,10 @@ static const KernSimulatorDefault simulator_defaults[] = {
     {"lunar_lander_continuous", "pop", "64"},
     {"lunar_lander_continuous", "episodes", "2"},
     {"lunar_lander_continuous", "lr", "0.1"},
+    {"bipedal_walker", "hidden", "none"},
+    {"bipedal_walker", "pop", "64"},
+    {"bipedal_walker_hardcore", "hidden", "none"},
+    {"bipedal_walker_hardcore", "pop", "64"},
     {"position_only_cartpole", "hidden", "none"},
     {"position_only_cartpole", "recurrent", "16"},
 };

@@ -83,6 +83,8 @@ static Status test(void *state, uint32_t round, int32_t episodes, KernTest *resu
     return es_test(&((EsRun *)state)->es, round, episodes, result);
 }
 
+static void frozen(const void *state, KernFrozen *out) { es_frozen(&((const EsRun *)state)->es, out); }
+
 static void describe(const void *state, KernRunState *out) {
     const Es *es = &((const EsRun *)state)->es;
     *out = (KernRunState){
@@ -148,7 +150,7 @@ int main(int argc, char **argv) {
         .version = SHOAL_VERSION,
         .help = "esrun ENV [options]        train a policy for a simulator by evolution strategies\n"
                 "esrun --resume DIR         go on with a run\n"
-                "esrun --eval RUN           test the policy of a run\n"
+                "esrun --eval RUN           test the policy of a run; --html FILE shows its episodes in a browser\n"
                 "esrun --list | --list ENV  the simulators; one simulator's parameters and defaults\n"
                 "esrun ENV --workers N      train with the help of N - 1 evaluators\n"
                 "esrun ENV --workers N --trainers T   T of them hold the state and share its update\n"
@@ -170,6 +172,7 @@ int main(int argc, char **argv) {
         .close = close_run,
         .advance = advance,
         .test = test,
+        .frozen = frozen,
         .describe = describe,
         .params_hash = params_hash,
         .row = metrics_row,

@@ -81,7 +81,15 @@ static Status fill_file(int fd, const char *path, const HostFilePart *parts, int
     return status;
 }
 
+// A rename would put a file in the place of a device or a pipe.
+static Status check_replaceable(const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) return STATUS_OK;
+    return host_fail(STATUS_IO, "cannot write %s: it is not a regular file", path);
+}
+
 Status host_file_replace(const char *path, const HostFilePart *parts, int part_count) {
+    TRY(check_replaceable(path));
     char temporary[HOST_PATH_MAX];
     int length = snprintf(temporary, sizeof temporary, "%s.tmp-%ld", path, (long)getpid());
     if (length < 0 || length >= HOST_PATH_MAX)

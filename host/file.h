@@ -23,7 +23,8 @@ typedef struct HostFilePart {
 } HostFilePart;
 
 // Writes the parts one after the other to a temporary file in the same folder, syncs it, renames it to `path` and syncs
-// the folder. On failure the temporary file is gone and `path` is what it was.
+// the folder. On failure the temporary file is gone and `path` is what it was. A device or a pipe that is there
+// is refused.
 Status host_file_replace(const char *path, const HostFilePart *parts, int part_count) HOST_MUST_CHECK;
 
 // Reads a whole regular file, at most max_bytes; a zero byte follows the data. Free the data.

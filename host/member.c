@@ -172,8 +172,9 @@ bool host_member_is_alone(HostMember *m, int64_t label) {
 
 static Status share_payload(HostMember *m, const HostRound *round, int64_t number) {
     host_payload_close(&m->payload, true);
-    HostPayload none;
-    bool is_claimed = host_payload_open(&none, m->session, number) == HOST_PAYLOAD_CLAIMED;
+    HostPayload other = {0}; // of the same name, which does not happen: it is not read
+    bool is_claimed = host_payload_open(&other, m->session, number) == HOST_PAYLOAD_CLAIMED;
+    host_payload_close(&other, false);
     return host_payload_fill(&m->payload, m->session, number, is_claimed, round->payload, round->payload_bytes);
 }
 

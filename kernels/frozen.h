@@ -16,6 +16,16 @@ typedef struct KernTest {
     int64_t env_steps;
 } KernTest;
 
+// A policy as it is tested, and the latest test's episodes.
+typedef struct KernFrozen {
+    const KernSim *sim;
+    const PolicyShape *policy;
+    const float *params; // [policy->params]
+    KernNormalizer normalizer;
+    uint64_t seed;
+    const KernEpisode *episodes; // [episodes of the test]
+} KernFrozen;
+
 // Test `round` never meets another round's episodes, nor those of training. The last test of a run has this round;
 // others take the number of generations or updates done, twice it and one more.
 enum { KERN_TEST_FINAL = 0x0fffffff };

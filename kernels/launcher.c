@@ -239,6 +239,21 @@ static Status run_training(LaunchRun *run) {
 
 // ---- the other things a launcher does ------------------------------------------------------------------------------
 
+// The page of --html. It is made on the host, whatever the test ran on: the steps are the same bits.
+static Status write_html(const LaunchRun *run) {
+    const LaunchOptions *o = &run->options;
+    KernFrozen frozen;
+    KernViewInfo info = {.tool = run->trainer->tool,
+                         .run = o->eval,
+                         .device = run->device.text,
+                         .test_episodes = o->test_episodes,
+                         .test = run->test};
+    host_hash_text(run->trainer->params_hash(run->trainer->state), info.params_hash);
+    run->trainer->frozen(run->trainer->state, &frozen);
+    int64_t count = o->html_episodes < o->test_episodes ? o->html_episodes : o->test_episodes;
+    return kern_view_write(&frozen, KERN_TEST_FINAL, (int32_t)count, &info, o->html);
+}
+
 static Status run_eval(LaunchRun *run) {
     const KernTrainer *trainer = run->trainer;
     char path[HOST_PATH_MAX];
@@ -247,6 +262,7 @@ static Status run_eval(LaunchRun *run) {
     TRY(trainer->open(trainer->state, run->device.backend, trainer->values));
     TRY(trainer->load(trainer->state, path));
     TRY(final_test(run));
+    if (run->options.html[0] != '\0') TRY(write_html(run));
     set_outcome(run, "tested");
     launch_print_result(run, run->options.eval, stdout);
     return STATUS_OK;
@@ -312,7 +328,7 @@ int kern_launch(const KernTrainer *trainer, int argc, char **argv) {
     trainer->close(trainer->state);
     kern_trainers_close(run.trainers);
     host_group_close(run.group);
-    host_member_close(run.member, !launch_is_helper(&run));
+    if (run.member != NULL) host_member_close(run.member, !launch_is_helper(&run));
     kern_device_close(&run.device);
     return status == STATUS_OK ? exit_status : status == STATUS_USAGE ? 2 : 1;
 }

@@ -123,6 +123,8 @@ typedef struct KernTrainer {
     // writes as it was.
     Status (*advance)(void *state, KernStepReport *report);
     Status (*test)(void *state, uint32_t round, int32_t episodes, KernTest *test);
+    // What was tested last, borrowed until the state changes.
+    void (*frozen)(const void *state, KernFrozen *out);
     void (*describe)(const void *state, KernRunState *out);
     HostHash (*params_hash)(const void *state);
     void (*row)(const void *state, double *row); // of metrics.csv after a step, [column_count]

@@ -11,11 +11,12 @@
 #include "host/run_dir.h"
 #include "kernels/kern_device.h"
 #include "kernels/launcher.h"
+#include "kernels/view.h"
 
 // The settings that launching depends on, as the trainer's struct holds them.
 typedef struct LaunchOptions {
-    const char *env, *out, *resume, *config, *eval;
-    int64_t seed, test_every, test_episodes, checkpoint_every;
+    const char *env, *out, *resume, *config, *eval, *html;
+    int64_t seed, test_every, test_episodes, checkpoint_every, html_episodes;
     double target;
     bool stop_at_target, list, dry_run, json, quiet, profile, profile_full;
     int64_t profile_first, profile_last; // steps of the run, counted from 1

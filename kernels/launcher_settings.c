@@ -35,6 +35,8 @@ static void read_options(LaunchRun *run) {
     o->resume = host_config_chars(c, "resume");
     o->config = host_config_chars(c, "config");
     o->eval = host_config_chars(c, "eval");
+    o->html = host_config_chars(c, "html");
+    o->html_episodes = host_config_int(c, "html_episodes");
     o->seed = host_config_int(c, "seed");
     o->test_every = host_config_int(c, "test_every");
     o->test_episodes = host_config_int(c, "test_episodes");
@@ -120,6 +122,18 @@ static Status read_profile_options(LaunchRun *run) {
     return STATUS_OK;
 }
 
+// What shows the episodes of a test goes with --eval alone; checked before anything is opened.
+static Status check_html(const LaunchRun *run, const SimSpec *sim) {
+    const LaunchOptions *o = &run->options;
+    bool is_counted = host_config_layer(&run->config, "html_episodes") == CONFIG_ARGS;
+    if (o->html[0] == '\0') {
+        return is_counted ? host_fail(STATUS_USAGE, "--html-episodes needs --html") : STATUS_OK;
+    }
+    if (o->eval[0] == '\0') return host_fail(STATUS_USAGE, "--html shows episodes of a test: it needs --eval");
+    if (o->dry_run) return host_fail(STATUS_USAGE, "--html writes a page: leave out --dry-run");
+    return kern_view_check(sim);
+}
+
 // The simulator, as the first argument, --env and a file name it.
 static Status find_simulator(LaunchRun *run, const char *source, const SimSpec **sim) {
     const char *env = run->options.env; // in the settings' struct, so that it changes with them
@@ -159,6 +173,7 @@ Status launch_read_settings(LaunchRun *run, int argc, char **argv) {
     const SimSpec *sim = NULL;
     TRY(read_file(run, &source));
     TRY(find_simulator(run, source, &sim));
+    TRY(check_html(run, sim));
     TRY(run->trainer->defaults(&run->config, sim));
     read_options(run);
     return STATUS_OK;

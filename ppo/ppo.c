@@ -114,6 +114,16 @@ Status ppo_test(Ppo *ppo, uint32_t round, int32_t episodes, KernTest *test) {
     return STATUS_OK;
 }
 
+// The actor's parameters come first.
+void ppo_frozen(const Ppo *ppo, KernFrozen *out) {
+    *out = (KernFrozen){.sim = &ppo->spec.sim,
+                        .policy = &ppo->spec.policy.actor,
+                        .params = ppo->state.params,
+                        .seed = ppo->spec.seed,
+                        .episodes = ppo->episodes};
+    ppo_normalizer(&ppo->spec, &ppo->state, &out->normalizer);
+}
+
 HostHash ppo_params_hash(const Ppo *ppo) {
     HostHash hash = host_hash_start();
     host_hash_add(&hash, ppo->state.params, (size_t)ppo->spec.policy.params * sizeof *ppo->state.params);

@@ -56,6 +56,9 @@ Status ppo_update(Ppo *ppo, PpoReport *report) HOST_MUST_CHECK;
 // Episodes of the actor without noise: the likeliest action, or the mean; kernels/frozen.h says which episodes.
 Status ppo_test(Ppo *ppo, uint32_t round, int32_t episodes, KernTest *test) HOST_MUST_CHECK;
 
+// The policy as it is tested; what it points to is lent.
+void ppo_frozen(const Ppo *ppo, KernFrozen *out);
+
 // Hash of the parameters: 64-bit FNV-1a over their bytes.
 HostHash ppo_params_hash(const Ppo *ppo);
 

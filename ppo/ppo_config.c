@@ -57,6 +57,8 @@ static const KernSimulatorDefault simulator_defaults[] = {
     {"lunar_lander_continuous", "steps", "2000000"},
     {"lunar_lander_continuous", "gamma", "0.999"},
     {"lunar_lander_continuous", "lambda", "0.98"},
+    {"bipedal_walker", "steps", "4000000"},
+    {"bipedal_walker_hardcore", "steps", "20000000"},
     {"position_only_cartpole", "steps", "300000"},
     {"position_only_cartpole", "envs", "16"},
     {"position_only_cartpole", "rollout", "64"},

@@ -85,6 +85,8 @@ static Status test(void *state, uint32_t round, int32_t episodes, KernTest *resu
     return ppo_test(&((PpoRun *)state)->ppo, round, episodes, result);
 }
 
+static void frozen(const void *state, KernFrozen *out) { ppo_frozen(&((const PpoRun *)state)->ppo, out); }
+
 static void describe(const void *state, KernRunState *out) {
     const Ppo *ppo = &((const PpoRun *)state)->ppo;
     *out = (KernRunState){
@@ -145,7 +147,7 @@ int main(int argc, char **argv) {
         .version = SHOAL_VERSION,
         .help = "pporun ENV [options]        train a policy for a simulator by proximal policy optimisation\n"
                 "pporun --resume DIR         go on with a run\n"
-                "pporun --eval RUN           test the policy of a run\n"
+                "pporun --eval RUN           test the policy of a run; --html FILE shows its episodes in a browser\n"
                 "pporun --list | --list ENV  the simulators; one simulator's parameters and defaults\n"
                 "pporun ENV --workers N      N trainers share the updates\n"
                 "pporun --status ENDPOINT    what a run's workers do\n",
@@ -166,6 +168,7 @@ int main(int argc, char **argv) {
         .close = close_run,
         .advance = advance,
         .test = test,
+        .frozen = frozen,
         .describe = describe,
         .params_hash = params_hash,
         .row = metrics_row,

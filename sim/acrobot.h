@@ -123,4 +123,28 @@ SIM_FN void acrobot_observe(const AcrobotState *s, const AcrobotParams *p, float
     obs[5] = (float)s->theta2_dot_radps;
 }
 
+#ifdef SIM_DRAWING
+#include "sim/sim_draw.h"
+
+#define ACROBOT_DRAW SIM_DRAW(acrobot_draw)
+
+// With links of length 1, for which the goal's height is given.
+SIM_FN void acrobot_draw(const void *state, const void *params, const int32_t *discrete, const float *continuous,
+                         SimFrame *f) {
+    (void)continuous;
+    const AcrobotState *s = state;
+    const AcrobotParams *p = params;
+    SimSinCos upper = sim_sincos(s->theta1_rad), lower = sim_sincos(s->theta1_rad + s->theta2_rad);
+    real joint_x = upper.sin, joint_y = -upper.cos;
+    sim_frame_view(f, R(-2.4), R(-2.3), R(2.4), R(2.3));
+    f->step_s = (float)p->dt_s;
+    sim_frame_line(f, SIM_GOAL, R(0.03), R(-2.4), p->goal_height, R(2.4), p->goal_height);
+    sim_frame_line(f, SIM_BODY, R(0.2), R(0.0), R(0.0), joint_x, joint_y);
+    sim_frame_line(f, SIM_PART, R(0.2), joint_x, joint_y, joint_x + lower.sin, joint_y - lower.cos);
+    sim_frame_circle(f, SIM_JOINT, R(0.06), R(0.0), R(0.0));
+    sim_frame_circle(f, SIM_JOINT, R(0.06), joint_x, joint_y);
+    if (discrete != NULL) sim_frame_turn(f, joint_x, joint_y, R(0.28), R(2.0) * (real)(*discrete - 1), R(0.04));
+}
+#endif
+
 #endif

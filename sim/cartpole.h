@@ -81,4 +81,36 @@ SIM_FN void cartpole_observe(const CartpoleState *s, const CartpoleParams *p, fl
     obs[3] = (float)s->theta_dot_radps;
 }
 
+#ifdef SIM_DRAWING
+#include "sim/sim_draw.h"
+
+#define CARTPOLE_DRAW SIM_DRAW(cartpole_draw)
+
+SIM_FN void cartpole_draw(const void *state, const void *params, const int32_t *discrete, const float *continuous,
+                          SimFrame *f) {
+    (void)continuous;
+    CartpoleState s;
+    CartpoleParams p;
+    __builtin_memcpy(&s, state, sizeof s);
+    __builtin_memcpy(&p, params, sizeof p);
+    const SimSinCos level = {R(0.0), R(1.0)};
+    SimSinCos a = sim_sincos(s.theta_rad);
+    real length = R(2.0) * p.half_pole_length_m, edge = R(1.2) * p.max_x_m, hinge = R(0.34);
+    sim_frame_view(f, -edge, R(-0.5), edge, hinge + length + R(0.4));
+    f->step_s = (float)p.dt_s;
+    sim_frame_line(f, SIM_TRACK, R(0.03), -edge, R(0.0), edge, R(0.0));
+    sim_frame_line(f, SIM_LIMIT, R(0.03), -p.max_x_m, R(-0.15), -p.max_x_m, R(0.15));
+    sim_frame_line(f, SIM_LIMIT, R(0.03), p.max_x_m, R(-0.15), p.max_x_m, R(0.15));
+    if (discrete != NULL) {
+        real side = *discrete == 1 ? R(1.0) : R(-1.0);
+        sim_frame_push(f, s.x_m + side * R(0.32), R(0.23), side * R(0.2), R(0.04));
+    }
+    sim_frame_box(f, SIM_BODY, s.x_m, R(0.23), R(0.27), R(0.11), level);
+    sim_frame_circle(f, SIM_JOINT, R(0.08), s.x_m - R(0.16), R(0.08));
+    sim_frame_circle(f, SIM_JOINT, R(0.08), s.x_m + R(0.16), R(0.08));
+    sim_frame_line(f, SIM_PART, R(0.08), s.x_m, hinge, s.x_m + length * a.sin, hinge + length * a.cos);
+    sim_frame_circle(f, SIM_JOINT, R(0.05), s.x_m, hinge);
+}
+#endif
+
 #endif

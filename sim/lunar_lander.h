@@ -34,4 +34,17 @@ SIM_FN void lunar_lander_observe(const LunarLanderState *s, const LunarLanderPar
     lunar_lander_show(s, obs);
 }
 
+#ifdef SIM_DRAWING
+#define LUNAR_LANDER_DRAW SIM_DRAW(lunar_lander_draw)
+
+SIM_FN void lunar_lander_draw(const void *state, const void *params, const int32_t *discrete, const float *continuous,
+                              SimFrame *f) {
+    (void)params;
+    (void)continuous;
+    SimRng none = {0, 0, 0, 0, 0, 0}; // where flames are spread to is not shown
+    LunarLanderThrust thrust = lunar_lander_choose(discrete != NULL ? *discrete : 0, &none);
+    lunar_lander_draw_world(state, &thrust, f);
+}
+#endif
+
 #endif

@@ -53,4 +53,18 @@ SIM_FN void lunar_lander_continuous_observe(const LunarLanderContinuousState *s,
     lunar_lander_show(s, obs);
 }
 
+#ifdef SIM_DRAWING
+#define LUNAR_LANDER_CONTINUOUS_DRAW SIM_DRAW(lunar_lander_continuous_draw)
+
+SIM_FN void lunar_lander_continuous_draw(const void *state, const void *params, const int32_t *discrete,
+                                         const float *continuous, SimFrame *f) {
+    (void)params;
+    (void)discrete;
+    const float rest[LUNAR_LANDER_CONTINUOUS_CONTINUOUS] = {0.0f};
+    SimRng none = {0, 0, 0, 0, 0, 0}; // where flames are spread to is not shown
+    LunarLanderThrust thrust = lunar_lander_continuous_choose(continuous != NULL ? continuous : rest, &none);
+    lunar_lander_draw_world(state, &thrust, f);
+}
+#endif
+
 #endif

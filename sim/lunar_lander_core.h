@@ -147,7 +147,7 @@ SIM_BIG_FN void lunar_lander_world(LunarLanderWorld *l, const LunarLanderParams 
     w->bodies = LUNAR_LANDER_BODIES, w->joints = LUNAR_LANDER_JOINTS;
     w->contacts = l->words.contacts, w->contacts_max = LUNAR_LANDER_CONTACTS, w->overflow = 0;
     w->shape = l->shape, w->mass = l->mass, w->hinge = l->hinge;
-    w->block = l->shape, w->blocks = 0;
+    w->block = 0, w->blocks = 0;
     w->edge = l->edge, w->edges = LUNAR_LANDER_CHUNKS, w->one_ground = 1;
     w->gravity_mps2 = rigid2d_vec(R(0.0), -p->gravity_mps2);
     w->dt_s = R(1.0) / LUNAR_LANDER_FPS;
@@ -311,5 +311,44 @@ SIM_BIG_FN void lunar_lander_show(const void *state, float *obs) {
     for (int32_t i = 0; i < LUNAR_LANDER_OBS; i++)
         obs[i] = (float)o[i];
 }
+
+#ifdef SIM_DRAWING
+#include "sim/rigid2d/rigid2d_draw.h"
+
+// A flame at a nozzle of the lander: both in its frame.
+SIM_FN void lunar_lander_draw_flame(SimFrame *f, Rigid2dTransform t, Rigid2dVec nozzle, Rigid2dVec ahead) {
+    Rigid2dVec across = rigid2d_scale(R(0.15), rigid2d_turn(rigid2d_unit(ahead)));
+    Rigid2dVec a = rigid2d_apply(t, rigid2d_add(nozzle, across)), b = rigid2d_apply(t, rigid2d_sub(nozzle, across));
+    Rigid2dVec tip = rigid2d_apply(t, rigid2d_add(nozzle, ahead));
+    sim_frame_triangle(f, SIM_FORCE, a.x, a.y, b.x, b.y, tip.x, tip.y);
+}
+
+SIM_BIG_FN void lunar_lander_draw_world(const void *state, const LunarLanderThrust *thrust, SimFrame *f) {
+    LunarLanderWorld l;
+    __builtin_memcpy(&l.words, state, sizeof l.words);
+    lunar_lander_shapes(&l);
+    lunar_lander_ground(&l);
+    sim_frame_view(f, R(0.0), R(0.0), LUNAR_LANDER_WIDTH_M, LUNAR_LANDER_HEIGHT_M);
+    f->step_s = (float)(R(1.0) / LUNAR_LANDER_FPS);
+    rigid2d_draw_ground(f, SIM_GROUND, l.edge + 1, LUNAR_LANDER_CHUNKS - 1, R(0.0));
+    for (int32_t side = -1; side <= 1; side += 2) {
+        const real x = R(0.5) * LUNAR_LANDER_WIDTH_M + R(2.0) * (real)side, y = LUNAR_LANDER_HELIPAD_M;
+        sim_frame_line(f, SIM_TRACK, R(0.06), x, y, x, y + LUNAR_LANDER_PX(50.0));
+        sim_frame_triangle(f, SIM_GOAL, x, y + LUNAR_LANDER_PX(50.0), x, y + LUNAR_LANDER_PX(40.0),
+                           x + LUNAR_LANDER_PX(25.0), y + LUNAR_LANDER_PX(45.0));
+    }
+    Rigid2dTransform t = rigid2d_draw_transform(&l.words.body[0], &l.mass[0]);
+    if (thrust->main != R(0.0)) {
+        lunar_lander_draw_flame(f, t, rigid2d_vec(R(0.0), LUNAR_LANDER_PX(-10.0)),
+                                rigid2d_vec(R(0.0), R(-1.2) * thrust->main));
+    }
+    if (thrust->side != R(0.0)) {
+        lunar_lander_draw_flame(f, t, rigid2d_vec(-thrust->direction * LUNAR_LANDER_PX(15.0), LUNAR_LANDER_PX(12.0)),
+                                rigid2d_vec(R(-0.7) * thrust->direction * thrust->side, R(0.0)));
+    }
+    for (int32_t i = LUNAR_LANDER_BODIES - 1; i >= 0; i--)
+        rigid2d_draw_body(f, i == 0 ? SIM_BODY : SIM_PART, &l.words.body[i], &l.shape[i], &l.mass[i]);
+}
+#endif
 
 #endif

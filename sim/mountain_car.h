@@ -63,4 +63,46 @@ SIM_FN void mountain_car_observe(const MountainCarState *s, const MountainCarPar
     obs[1] = (float)s->velocity;
 }
 
+#ifdef SIM_DRAWING
+#include "sim/sim_draw.h"
+
+#define MOUNTAIN_CAR_DRAW SIM_DRAW(mountain_car_draw)
+
+SIM_FN real mountain_car_height(real position) { return R(0.45) * sim_sin(R(3.0) * position) + R(0.55); }
+
+// Hills from `low` to `high` with a flag at the goal, and the car; push: its engine, -1 to 1.
+SIM_FN void mountain_car_scene(SimFrame *f, real position, real low, real high, real goal, real push) {
+    enum { HILL_POINTS = 64 };
+    sim_frame_view(f, low, R(-0.05), high, R(1.25));
+    sim_frame_begin(f, SIM_POLYGON, SIM_GROUND, R(0.0));
+    sim_frame_point(f, low, R(-0.05));
+    for (int32_t i = 0; i <= HILL_POINTS; i++) {
+        real x = sim_lerp((real)i / (real)HILL_POINTS, low, high);
+        sim_frame_point(f, x, mountain_car_height(x));
+    }
+    sim_frame_point(f, high, R(-0.05));
+    real foot = mountain_car_height(goal), slope = R(1.35) * sim_cos(R(3.0) * position);
+    sim_frame_line(f, SIM_TRACK, R(0.01), goal, foot, goal, foot + R(0.2));
+    sim_frame_triangle(f, SIM_GOAL, goal, foot + R(0.2), goal, foot + R(0.12), goal + R(0.1), foot + R(0.16));
+    real per_length = R(1.0) / sim_sqrt(R(1.0) + slope * slope), y = mountain_car_height(position);
+    SimSinCos a = {slope * per_length, per_length};
+    sim_frame_box(f, SIM_BODY, position - R(0.065) * a.sin, y + R(0.065) * a.cos, R(0.075), R(0.03), a);
+    for (int32_t side = -1; side <= 1; side += 2) {
+        real along = R(0.045) * (real)side;
+        sim_frame_circle(f, SIM_JOINT, R(0.025), position + along * a.cos - R(0.03) * a.sin,
+                         y + along * a.sin + R(0.03) * a.cos);
+    }
+    sim_frame_push(f, position, y + R(0.16), R(0.08) * push, R(0.014));
+}
+
+SIM_FN void mountain_car_draw(const void *state, const void *params, const int32_t *discrete, const float *continuous,
+                              SimFrame *f) {
+    (void)continuous;
+    const MountainCarState *s = state;
+    const MountainCarParams *p = params;
+    real push = discrete != NULL ? (real)(*discrete - 1) : R(0.0);
+    mountain_car_scene(f, s->position, p->min_position, p->max_position, p->goal_position, push);
+}
+#endif
+
 #endif

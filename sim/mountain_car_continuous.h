@@ -72,4 +72,19 @@ SIM_FN void mountain_car_continuous_observe(const MountainCarContinuousState *s,
     obs[1] = (float)s->velocity;
 }
 
+#ifdef SIM_DRAWING
+#include "sim/mountain_car.h"
+
+#define MOUNTAIN_CAR_CONTINUOUS_DRAW SIM_DRAW(mountain_car_continuous_draw)
+
+SIM_FN void mountain_car_continuous_draw(const void *state, const void *params, const int32_t *discrete,
+                                         const float *continuous, SimFrame *f) {
+    (void)discrete;
+    const MountainCarContinuousState *s = state;
+    const MountainCarContinuousParams *p = params;
+    real push = continuous != NULL ? sim_clamp((real)*continuous, R(-1.0), R(1.0)) : R(0.0);
+    mountain_car_scene(f, s->position, p->min_position, p->max_position, p->goal_position, push);
+}
+#endif
+
 #endif

@@ -64,4 +64,33 @@ SIM_FN void parking_observe(const ParkingState *s, const ParkingParams *p, float
     obs[1] = (float)s->v_mps;
 }
 
+#ifdef SIM_DRAWING
+#include "sim/sim_draw.h"
+
+#define PARKING_DRAW SIM_DRAW(parking_draw)
+
+// The brake's lights are on while it is.
+SIM_FN void parking_draw(const void *state, const void *params, const int32_t *discrete, const float *continuous,
+                         SimFrame *f) {
+    const ParkingState *s = state;
+    const ParkingParams *p = params;
+    const SimSinCos level = {R(0.0), R(1.0)};
+    real edge = p->max_x_m + R(0.7), wall = p->max_x_m + R(0.5);
+    sim_frame_view(f, -edge, R(-1.0), edge, R(1.8));
+    f->step_s = (float)p->dt_s;
+    sim_frame_line(f, SIM_TRACK, R(0.05), -edge, R(0.0), edge, R(0.0));
+    sim_frame_line(f, SIM_LIMIT, R(0.08), -wall, R(0.0), -wall, R(0.9));
+    sim_frame_line(f, SIM_LIMIT, R(0.08), wall, R(0.0), wall, R(0.9));
+    sim_frame_triangle(f, SIM_GOAL, R(0.0), R(-0.08), R(-0.2), R(-0.45), R(0.2), R(-0.45));
+    sim_frame_box(f, SIM_BODY, s->x_m, R(0.33), R(0.5), R(0.17), level);
+    sim_frame_box(f, SIM_PART, s->x_m - R(0.05), R(0.62), R(0.28), R(0.13), level);
+    sim_frame_circle(f, SIM_JOINT, R(0.14), s->x_m - R(0.28), R(0.14));
+    sim_frame_circle(f, SIM_JOINT, R(0.14), s->x_m + R(0.28), R(0.14));
+    if (discrete == NULL) return;
+    if (discrete[1] == 1) sim_frame_circle(f, SIM_LIMIT, R(0.07), s->x_m - R(0.5), R(0.38));
+    real throttle = sim_clamp((real)*continuous, R(0.0), R(1.0));
+    sim_frame_push(f, s->x_m, R(1.0), (real)(discrete[0] - 1) * throttle, R(0.06));
+}
+#endif
+
 #endif

@@ -66,4 +66,29 @@ SIM_FN void pendulum_observe(const PendulumState *s, const PendulumParams *p, fl
     obs[2] = (float)s->theta_dot_radps;
 }
 
+#ifdef SIM_DRAWING
+#include "sim/sim_draw.h"
+
+#define PENDULUM_DRAW SIM_DRAW(pendulum_draw)
+
+// Angles grow counter-clockwise.
+SIM_FN void pendulum_draw(const void *state, const void *params, const int32_t *discrete, const float *continuous,
+                          SimFrame *f) {
+    (void)discrete;
+    const PendulumState *s = state;
+    const PendulumParams *p = params;
+    SimSinCos a = sim_sincos(s->theta_rad);
+    real length = p->length_m, edge = R(1.3) * length;
+    sim_frame_view(f, -edge, -edge, edge, edge);
+    f->step_s = (float)p->dt_s;
+    sim_frame_line(f, SIM_GOAL, R(0.02) * length, R(0.0), R(1.08) * length, R(0.0), R(1.24) * length);
+    sim_frame_line(f, SIM_BODY, R(0.16) * length, R(0.0), R(0.0), -length * a.sin, length * a.cos);
+    sim_frame_circle(f, SIM_JOINT, R(0.045) * length, R(0.0), R(0.0));
+    if (continuous != NULL) {
+        real torque = sim_clamp((real)*continuous, -p->max_torque_nm, p->max_torque_nm);
+        sim_frame_turn(f, R(0.0), R(0.0), R(0.3) * length, torque, R(0.03) * length);
+    }
+}
+#endif
+
 #endif

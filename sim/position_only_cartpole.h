@@ -66,4 +66,8 @@ SIM_FN void position_only_cartpole_observe(const PositionOnlyCartpoleState *s, c
     obs[1] = (float)s->theta_rad;
 }
 
+#ifdef SIM_DRAWING
+#define POSITION_ONLY_CARTPOLE_DRAW CARTPOLE_DRAW
+#endif
+
 #endif

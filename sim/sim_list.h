@@ -4,6 +4,8 @@
 #define SHOAL_SIM_SIM_LIST_H
 
 #include "sim/acrobot.h"
+#include "sim/bipedal_walker.h"
+#include "sim/bipedal_walker_hardcore.h"
 #include "sim/cartpole.h"
 #include "sim/lunar_lander.h"
 #include "sim/lunar_lander_continuous.h"
@@ -22,6 +24,8 @@
     X(position_only_cartpole, PositionOnlyCartpole, POSITION_ONLY_CARTPOLE)    \
     X(parking, Parking, PARKING)                                               \
     X(lunar_lander, LunarLander, LUNAR_LANDER)                                 \
-    X(lunar_lander_continuous, LunarLanderContinuous, LUNAR_LANDER_CONTINUOUS)
+    X(lunar_lander_continuous, LunarLanderContinuous, LUNAR_LANDER_CONTINUOUS) \
+    X(bipedal_walker, BipedalWalker, BIPEDAL_WALKER)                           \
+    X(bipedal_walker_hardcore, BipedalWalkerHardcore, BIPEDAL_WALKER_HARDCORE)
 
 #endif

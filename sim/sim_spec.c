@@ -3,7 +3,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#define SIM_DRAWING
 #include "sim/sim_list.h"
+#include "sim/sim_play.h"
 
 #define PARAM_INFO(name, value, unit, help) {#name, value, unit, help},
 #define IS_REAL_real                        1
@@ -15,6 +17,23 @@
     static const SimParamInfo name##_params[] = {NAME##_PARAMS(PARAM_INFO)}; \
     static const SimFieldInfo name##_state[] = {NAME##_STATE(FIELD_INFO)};
 SIM_LIST(SIM_TABLES)
+
+// What follows SIM_DRAW in <NAME>_DRAW; NULL where a simulator defines no such thing, and it stays a name.
+#define SIM_SECOND(first, second, ...) second
+#define SIM_DRAW_OR_NULL(...)          SIM_SECOND(__VA_ARGS__, NULL, 0)
+
+#define SIM_PLAY(name, Name, NAME)                                                                                     \
+    static void name##_play_reset(void *state, const void *params, SimRng *rng) { name##_reset(state, params, rng); }  \
+    static SimStep name##_play_step(void *state, const void *params, const int32_t *discrete, const float *continuous, \
+                                    SimRng *rng) {                                                                     \
+        return name##_step(state, params, discrete, continuous, rng);                                                  \
+    }                                                                                                                  \
+    static void name##_play_observe(const void *state, const void *params, float *obs) {                               \
+        name##_observe(state, params, obs);                                                                            \
+    }                                                                                                                  \
+    static const SimPlay name##_play = {name##_play_reset, name##_play_step, name##_play_observe,                      \
+                                        SIM_DRAW_OR_NULL(NAME##_DRAW)};
+SIM_LIST(SIM_PLAY)
 
 #define SIM_SPEC(sim_name, Name, NAME)                     \
     {                                                      \
@@ -32,6 +51,7 @@ SIM_LIST(SIM_TABLES)
         .params = sim_name##_params,                       \
         .state_words = COUNT_OF(sim_name##_state),         \
         .state = sim_name##_state,                         \
+        .play = &sim_name##_play,                          \
     },
 static const SimSpec specs[] = {SIM_LIST(SIM_SPEC)};
 

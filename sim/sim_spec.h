@@ -35,6 +35,7 @@ typedef struct SimSpec {
     int choices[SIM_DISCRETE_MAX + 1]; // of each discrete action, then 0
     const SimParamInfo *params;        // [param_count], in the order of <Name>Params
     const SimFieldInfo *state;         // [state_words], in the order of <Name>State
+    const struct SimPlay *play;        // sim/sim_play.h
 } SimSpec;
 
 // The number of built-in simulators, and the one at `index` in the order of SIM_LIST.

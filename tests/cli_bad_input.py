@@ -286,6 +286,8 @@ class InfiniteTests:
         "parking": ("thrust_mps2=3e38 max_x_m=3e38", "the reward"),
         "lunar_lander": ("main_engine_power=3e38 side_engine_power=3e38", "lander_x_m"),
         "lunar_lander_continuous": ("main_engine_power=3e38 side_engine_power=3e38", "lander_x_m"),
+        "bipedal_walker": ("torque_cost_per_nm=3e38", "the reward"),
+        "bipedal_walker_hardcore": ("torque_cost_per_nm=3e38", "the reward"),
     }  # fmt: skip
 
     def test_each_simulator(self):

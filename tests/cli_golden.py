@@ -6,13 +6,14 @@ import sys
 import unittest
 
 import cli_harness as harness
-from cli_harness import HEAVY, SANITIZED, SIMULATORS
+from cli_harness import HEAVY, SANITIZED, SIMULATORS, CudaTests
 
 RANDOMIZE = {
     "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
     "mountain_car_continuous": "power=0.001:0.002", "acrobot": "link1_mass_kg=0.8:1.2", "pendulum": "mass_kg=0.8:1.2",
     "position_only_cartpole": "pole_mass_kg=0.05:0.2", "parking": "thrust_mps2=1:3",
     "lunar_lander": "gravity_mps2=8:11", "lunar_lander_continuous": "wind=0:1",
+    "bipedal_walker": "ground_friction=1:3", "bipedal_walker_hardcore": "motor_torque_nm=60:100",
 }  # fmt: skip
 
 
@@ -60,12 +61,8 @@ class GoldenHashes:
                     self.assertEqual(golden[env, name], self.hash(*args, *options))
 
 
-class CudaHashes:
+class CudaHashes(CudaTests):
     """Mixed into a test of golden hashes: the same on a GPU, a real one or a virtual one."""
-
-    def setUp(self):
-        super().setUp()
-        self.need_gpu()
 
     def check_golden_on_gpu(self, *options, quick, most=lambda env, name: True):
         """With SHOAL_TEST_LONG `most` of them, which takes minutes on a virtual GPU."""

@@ -21,12 +21,15 @@ SANITIZED = os.environ.get("SHOAL_SANITIZED", "0") == "1"
 SEED = int(os.environ.get("SHOAL_TEST_SEED", time.time_ns() % 1_000_000))
 
 SIMULATORS = ["cartpole", "mountain_car", "mountain_car_continuous", "acrobot", "pendulum", "position_only_cartpole",
-              "parking", "lunar_lander", "lunar_lander_continuous"]  # fmt: skip
+              "parking", "lunar_lander", "lunar_lander_continuous", "bipedal_walker",
+              "bipedal_walker_hardcore"]  # fmt: skip
+# The simulators' own, but for walkers, which stand about for a long time.
 TIME_LIMIT = {"cartpole": 500, "mountain_car": 200, "mountain_car_continuous": 999, "acrobot": 500, "pendulum": 200,
               "position_only_cartpole": 500, "parking": 100, "lunar_lander": 1000,
-              "lunar_lander_continuous": 1000}  # fmt: skip
+              "lunar_lander_continuous": 1000, "bipedal_walker": 60,
+              "bipedal_walker_hardcore": 60}  # fmt: skip
 # Thousands of instructions a step: minutes on a virtual GPU.
-HEAVY = ["lunar_lander", "lunar_lander_continuous"]
+HEAVY = ["lunar_lander", "lunar_lander_continuous", "bipedal_walker", "bipedal_walker_hardcore"]
 
 # Columns of metrics.csv that differ from run to run.
 TIMES = {"train_s", "env_steps_per_s"}
@@ -166,6 +169,14 @@ class TrainerTest(unittest.TestCase):
         except subprocess.TimeoutExpired:
             process.kill()
             self.fail(f"{self.TOOL} {args} did not end within 60 s of signal {signals}")
+
+
+class CudaTests:
+    """Mixed into a TrainerTest that needs a GPU, a real one or a virtual one."""
+
+    def setUp(self):
+        super().setUp()
+        self.need_gpu()
 
 
 class SignalTests:

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/pipeline.h"
+#include "kernels/sim_param.h"
 #include SIM_HEADER
 
 // BODY(step): cartpole_v4_16_step. The arguments are expanded before they are joined.
@@ -31,13 +32,43 @@
 #define PARAM_LOAD(name, value, unit, help)  p.name = block->name[l];
 #define FINITE_real(name)                    finite = sim_fmaf(s.name, 0.0f, finite);
 #define FINITE_int32_t(name)
-#define FINITE(type, name) FINITE_##type(name)
+#define FINITE(type, name)        FINITE_##type(name)
+#define FIELD_IS_REAL_real        1,
+#define FIELD_IS_REAL_int32_t     0,
+#define FIELD_IS_REAL(type, name) FIELD_IS_REAL_##type
 
 _Static_assert(OBS <= LANES_OBS_MAX, "raise LANES_OBS_MAX");
 _Static_assert(ACTIONS <= LANES_ACTIONS_MAX, "raise LANES_ACTIONS_MAX");
 _Static_assert(DISCRETE <= LANES_DISCRETE_MAX && DISCRETE <= SIM_DISCRETE_MAX, "raise LANES_DISCRETE_MAX");
 _Static_assert(OUTPUTS <= POLICY_OUTPUTS_MAX, "raise POLICY_OUTPUTS_MAX");
 _Static_assert(sizeof(PARAMS) / 4 <= KERN_SIM_PARAMS_MAX, "raise KERN_SIM_PARAMS_MAX");
+
+// States of many words are moved by loops: a line for each field would take gcc minutes, and nothing vectorises.
+#define STATE_IS_LARGE (STATE_WORDS > 64)
+
+typedef uint32_t __attribute__((may_alias)) Word;
+
+static __attribute__((noinline, unused)) void load_words(STATE *to, const void *from, int stride) {
+    Word *words = (Word *)to;
+    for (int k = 0; k < STATE_WORDS; k++)
+        words[k] = ((const Word *)from)[k * stride];
+}
+
+static __attribute__((noinline, unused)) void store_words(void *to, const STATE *from, int stride) {
+    const Word *words = (const Word *)from;
+    for (int k = 0; k < STATE_WORDS; k++)
+        ((Word *)to)[k * stride] = words[k];
+}
+
+// Whether a word that is a real is NaN or infinite.
+static __attribute__((noinline, unused)) int32_t has_infinite_word(const STATE *state) {
+    static const unsigned char is_real[] = {SIM_CAT(SIM_CONST, _STATE)(FIELD_IS_REAL)};
+    const Word *words = (const Word *)state;
+    int32_t found = 0;
+    for (int k = 0; k < STATE_WORDS; k++)
+        found |= is_real[k] & ((words[k] & 0x7f800000u) == 0x7f800000u);
+    return found;
+}
 
 #define LANES 1
 #include "kernels/cpu/lanes_body.inc"

@@ -148,7 +148,8 @@ Status cuda_batch_step(KernBatch *base) {
     TRY(cuda_upload(backend, batch->args.infinite, &none, sizeof none));
     const SimSpec *spec = batch->args.sim.spec;
     return cuda_fail(backend, STATUS_NUMERIC, "%s: env %lld, step %lld: %s is NaN or infinite", spec->name,
-                     (long long)(infinite >> 8), (long long)batch->step, cuda_field_name(spec, (int)(infinite & 255)));
+                     (long long)(infinite >> CUDA_FIELD_BITS), (long long)batch->step,
+                     cuda_field_name(spec, (int)(infinite & CUDA_FIELD_REWARD)));
 }
 
 Status cuda_batch_read(KernBatch *base, void *host, const void *buffer, size_t size_bytes) {

@@ -275,12 +275,12 @@ static Status run_wave(CudaEs *es, CudaEvaluateArgs *args, CudaWaveCounters *cou
 
 static Status report_infinite(const CudaEs *es, const KernEsJob *job, int64_t wave_first, uint64_t infinite) {
     const SimSpec *spec = es->spec.sim.spec;
-    int64_t at = wave_first + (int64_t)(infinite >> 32);
+    int64_t at = wave_first + (int64_t)(infinite >> (23 + CUDA_FIELD_BITS));
     return cuda_fail(es->backend, STATUS_NUMERIC,
                      "%s: generation %u, env %lld (member %lld, episode %lld), step %lld: %s is NaN or infinite",
                      spec->name, job->generation, (long long)at, (long long)(job->first + at / job->episodes),
-                     (long long)(at % job->episodes), (long long)(infinite >> 8 & 0xffffff),
-                     cuda_field_name(spec, (int)(infinite & 255)));
+                     (long long)(at % job->episodes), (long long)(infinite >> CUDA_FIELD_BITS & 0x7fffff),
+                     cuda_field_name(spec, (int)(infinite & CUDA_FIELD_REWARD)));
 }
 
 Status cuda_es_evaluate(KernEs *base, const KernEsJob *job, const KernNormalizer *normalizer, KernEpisode *episodes,

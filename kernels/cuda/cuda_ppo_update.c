@@ -140,8 +140,9 @@ static Status check_finite(const CudaPpo *ppo, uint32_t update) {
     const SimSpec *sim = ppo->spec.sim.spec;
     if (r->infinite != CUDA_INFINITE_NONE) {
         return cuda_fail(ppo->backend, STATUS_NUMERIC, "%s: update %u, env %lld, step %lld: %s is NaN or infinite",
-                         sim->name, update, (long long)(r->infinite >> 8 & UINT32_MAX), (long long)(r->infinite >> 40),
-                         cuda_field_name(sim, (int)(r->infinite & 255)));
+                         sim->name, update, (long long)(r->infinite >> CUDA_FIELD_BITS & UINT32_MAX),
+                         (long long)(r->infinite >> (32 + CUDA_FIELD_BITS)),
+                         cuda_field_name(sim, (int)(r->infinite & CUDA_FIELD_REWARD)));
     }
     if (r->end == CUDA_PPO_INFINITE_GRADIENT || r->end == CUDA_PPO_INFINITE_LOSS) return fail_gradient(ppo, update);
     return STATUS_OK;

@@ -67,8 +67,9 @@ DEVICE_FN bool BODY(step_env)(const CudaBatchArgs &a, int64_t env, int32_t step)
     a.view.length[env] = n;
     a.view.episode_return[env] = episode_return;
     if (BODY(is_infinite)(s, out.reward)) {
-        atomicMin((unsigned long long *)a.infinite,
-                  (unsigned long long)step << 40 | (unsigned long long)env << 8 | (unsigned)BODY(infinite_field)(s));
+        atomicMin((unsigned long long *)a.infinite, (unsigned long long)step << (32 + CUDA_FIELD_BITS) |
+                                                        (unsigned long long)env << CUDA_FIELD_BITS |
+                                                        (unsigned)BODY(infinite_field)(s));
     }
     if (!(out.terminated | cut)) return false;
     a.view.final_length[env] = n;

@@ -143,8 +143,9 @@ DEVICE_FN void BODY(advance)(const CudaEvaluateArgs &a, BODY(Episode) & e, const
     BODY(show)(e, p, m);
     bool infinite = BODY(is_infinite)(e.s, out.reward);
     if (infinite) {
-        atomicMin((unsigned long long *)&a.counters->infinite,
-                  (unsigned long long)e.pair << 32 | (unsigned)e.length << 8 | (unsigned)BODY(infinite_field)(e.s));
+        atomicMin((unsigned long long *)&a.counters->infinite, (unsigned long long)e.pair << (23 + CUDA_FIELD_BITS) |
+                                                                   (unsigned long long)e.length << CUDA_FIELD_BITS |
+                                                                   (unsigned)BODY(infinite_field)(e.s));
     }
     *m.done = out.terminated | (e.length >= a.sim.time_limit) | infinite;
 }

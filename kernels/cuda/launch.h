@@ -14,14 +14,15 @@ struct CUstream_st;
 
 enum {
     CUDA_LANES = 32,
-    CUDA_THREADS_MAX = 256,  // of a block that evaluates
-    CUDA_FIELD_REWARD = 255, // in an infinite-report: not a field of the state but the reward
-    CUDA_NOISE_GROUP =
-        KERN_ES_UNIT, // parameters are padded to a multiple of this; see the counter table in sim/sim_rng.h
+    CUDA_THREADS_MAX = 256,                         // of a block that evaluates
+    CUDA_FIELD_BITS = 10,                           // of an infinite-report
+    CUDA_FIELD_REWARD = (1 << CUDA_FIELD_BITS) - 1, // not a field of the state but the reward
+    // Parameters are padded to a multiple of this; see the counter table in sim/sim_rng.h.
+    CUDA_NOISE_GROUP = KERN_ES_UNIT,
 };
 
-// An infinite-report, so that the smallest of all is the one to name: step << 40 | env << 8 | field where envs are
-// stepped (step 0 in a batch), and pair << 32 | step << 8 | field in an evaluation.
+// An infinite-report, so that the smallest of all is the one to name: step << 42 | env << 10 | field where envs are
+// stepped (step 0 in a batch), and pair << 33 | step << 10 | field in an evaluation.
 #define CUDA_INFINITE_NONE UINT64_MAX
 
 // What fused kernels add their phases' times to, in ticks of the SM's clock (kernels/cuda/probe.cuh).

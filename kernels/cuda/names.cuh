@@ -10,6 +10,7 @@
 #define SHOAL_KERNELS_CUDA_NAMES_CUH
 
 #include "kernels/cuda/launch.h"
+#include "kernels/sim_param.h"
 #include "sim/sim_list.h"
 
 #define DEVICE_FN static __device__ __forceinline__
@@ -36,21 +37,47 @@
 #define PARAM_FIXED(name, standard, unit, help) p.name = sim.value[word], word++;
 #define FINITE_real(name)                       finite = sim_fmaf(s.name, 0.0f, finite);
 #define FINITE_int32_t(name)
-#define FINITE(type, name)  FINITE_##type(name)
-#define INFINITE_real(name) field = field < 0 && is_infinite(s.name) ? word : field;
+#define FINITE(type, name)        FINITE_##type(name)
+#define FIELD_IS_REAL_real        1,
+#define FIELD_IS_REAL_int32_t     0,
+#define FIELD_IS_REAL(type, name) FIELD_IS_REAL_##type
+#define INFINITE_real(name)       field = field < 0 && is_infinite(s.name) ? word : field;
 #define INFINITE_int32_t(name)
 #define INFINITE(type, name) INFINITE_##type(name) word++;
+#define STATE_IS_LARGE       (STATE_WORDS > 64)
 
 DEVICE_FN bool is_infinite(float x) { return (__float_as_uint(x) & 0x7f800000u) == 0x7f800000u; }
+
+// States as bytes, since they are no arrays of words.
+static __device__ __noinline__ void load_words(char *state, const uint32_t *from, int stride, int count) {
+#pragma unroll 1
+    for (int k = 0; k < count; k++)
+        memcpy(__builtin_assume_aligned(state + 4 * k, 4), from + k * stride, 4);
+}
+
+static __device__ __noinline__ void store_words(uint32_t *to, const char *state, int stride, int count) {
+#pragma unroll 1
+    for (int k = 0; k < count; k++)
+        memcpy(to + k * stride, __builtin_assume_aligned(state + 4 * k, 4), 4);
+}
+
+// The first word that is a float and NaN or infinite; -1 if none is.
+static __device__ __noinline__ int infinite_word(const char *state, const unsigned char *is_real, int count) {
+#pragma unroll 1
+    for (int k = 0; k < count; k++) {
+        float word;
+        memcpy(&word, __builtin_assume_aligned(state + 4 * k, 4), 4);
+        if (is_real[k] && is_infinite(word)) return k;
+    }
+    return -1;
+}
 
 // The episode's parameters, as set or drawn, into at[stride * k]. A loop, not unrolled: a generator for each parameter
 // would be most of the kernel.
 DEVICE_FN void draw_params(const KernSim &sim, int count, SimRng rng, uint32_t *at, int stride) {
 #pragma unroll 1
     for (int k = 0; k < count; k++) {
-        float value = sim.value[k];
-        if (sim.random[k]) value = sim_lerp(sim_rng_param(rng, (uint32_t)k), sim.low[k], sim.high[k]);
-        at[k * stride] = __float_as_uint(value);
+        at[k * stride] = __float_as_uint(kern_sim_param(&sim, rng, k));
     }
 }
 

@@ -193,13 +193,14 @@ SIM_BIG_FN real rigid2d_contact_toi(Rigid2dWorld *w, int32_t contact) {
         rigid2d_body_set_sweep(w, body, &sweep);
     }
     const Rigid2dPolygon *p = &w->shape[body];
-    Rigid2dVec ends[2];
-    Rigid2dProxy a, b = {p->vertex, p->count};
+    Rigid2dPolygon ground;
+    Rigid2dProxy a = {ground.vertex, 2}, b = {p->vertex, p->count};
     if (shape < w->blocks) {
-        a.vertex = w->block[shape].vertex, a.count = w->block[shape].count;
+        rigid2d_ground_polygon(w, shape, &ground);
+        a.count = ground.count;
     } else {
-        ends[0] = w->edge[shape - w->blocks].a, ends[1] = w->edge[shape - w->blocks].b;
-        a.vertex = ends, a.count = 2;
+        Rigid2dEdge edge = rigid2d_ground_edge(w, shape - w->blocks);
+        ground.vertex[0] = edge.a, ground.vertex[1] = edge.b;
     }
     if (a.count == 0 || b.count == 0) return R(1.0);
     real alpha = sweep.alpha0 + (R(1.0) - sweep.alpha0) * rigid2d_toi(a, b, sweep);

@@ -3,7 +3,7 @@
 #ifndef SHOAL_SIM_RIGID2D_RIGID2D_BROAD_H
 #define SHOAL_SIM_RIGID2D_RIGID2D_BROAD_H
 
-#include "sim/rigid2d/rigid2d_world.h"
+#include "sim/rigid2d/rigid2d_ground.h"
 
 #define RIGID2D_BOX_MARGIN     R(0.1) // m
 #define RIGID2D_BOX_PREDICTION R(2.0) // times the displacement of the step
@@ -14,9 +14,13 @@ SIM_FN Rigid2dBox rigid2d_body_box(const Rigid2dBody *b) {
 }
 
 SIM_FN Rigid2dBox rigid2d_ground_box(const Rigid2dWorld *w, int32_t shape) {
-    Rigid2dTransform here = {{R(0.0), R(0.0)}, {R(0.0), R(1.0)}};
-    Rigid2dBox box =
-        shape < w->blocks ? rigid2d_polygon_box(&w->block[shape], here) : rigid2d_edge_box(&w->edge[shape - w->blocks]);
+    Rigid2dBox box;
+    if (shape < w->blocks) {
+        box = rigid2d_box_grow(w->block[shape], RIGID2D_RADIUS);
+    } else {
+        Rigid2dEdge edge = rigid2d_ground_edge(w, shape - w->blocks);
+        box = rigid2d_edge_box(&edge);
+    }
     return rigid2d_box_grow(box, RIGID2D_BOX_MARGIN);
 }
 
@@ -49,23 +53,35 @@ SIM_FN void rigid2d_touch_clear(Rigid2dTouch *touch) {
     touch->enabled = 1;
 }
 
+// Begins a contact for each body whose box overlaps that of the shape and that has none.
+SIM_FN void rigid2d_find_contacts_of(Rigid2dWorld *w, int32_t shape) {
+    Rigid2dBox ground = rigid2d_ground_box(w, shape);
+    for (int32_t body = 0; body < w->bodies; body++) {
+        int32_t pair = shape * w->bodies + body;
+        if (!rigid2d_box_overlaps(ground, rigid2d_body_box(&w->body[body]))) continue;
+        if (rigid2d_find_contact(w, pair) >= 0) continue;
+        if (w->contacts == w->contacts_max) {
+            w->overflow = 1;
+            continue;
+        }
+        rigid2d_touch_clear(&w->touch[w->contacts]);
+        w->contact[w->contacts++].pair = pair;
+        rigid2d_body_wake(&w->body[body]);
+    }
+}
+
 // Begins a contact for each pair whose boxes overlap and that has none; by shape of the ground, then by body.
 SIM_BIG_FN void rigid2d_find_contacts(Rigid2dWorld *w) {
-    for (int32_t shape = 0; shape < w->blocks + w->edges; shape++) {
-        Rigid2dBox ground = rigid2d_ground_box(w, shape);
-        for (int32_t body = 0; body < w->bodies; body++) {
-            int32_t pair = shape * w->bodies + body;
-            if (!rigid2d_box_overlaps(ground, rigid2d_body_box(&w->body[body]))) continue;
-            if (rigid2d_find_contact(w, pair) >= 0) continue;
-            if (w->contacts == w->contacts_max) {
-                w->overflow = 1;
-                continue;
-            }
-            rigid2d_touch_clear(&w->touch[w->contacts]);
-            w->contact[w->contacts++].pair = pair;
-            rigid2d_body_wake(&w->body[body]);
-        }
+    Rigid2dSpan all = {w->edges, 0};
+    for (int32_t body = 0; body < w->bodies; body++) {
+        Rigid2dSpan span = rigid2d_ground_span(w, w->body[body].low_x_m, w->body[body].high_x_m);
+        if (span.begin < all.begin) all.begin = span.begin;
+        if (span.end > all.end) all.end = span.end;
     }
+    for (int32_t i = 0; i < w->blocks; i++)
+        rigid2d_find_contacts_of(w, i);
+    for (int32_t i = all.begin; i < all.end; i++)
+        rigid2d_find_contacts_of(w, w->blocks + i);
 }
 
 SIM_BIG_FN void rigid2d_contact_remove(Rigid2dWorld *w, int32_t contact) {
@@ -86,9 +102,12 @@ SIM_BIG_FN void rigid2d_contact_update(Rigid2dWorld *w, int32_t contact) {
     int32_t shape = rigid2d_contact_shape(w, contact), body = rigid2d_contact_body(w, contact);
     Rigid2dManifold *m = &touch->manifold;
     if (shape < w->blocks) {
-        rigid2d_collide_polygons(m, &w->block[shape], &w->shape[body], w->motion[body].t);
+        Rigid2dPolygon block;
+        rigid2d_ground_polygon(w, shape, &block);
+        rigid2d_collide_polygons(m, &block, &w->shape[body], w->motion[body].t);
     } else {
-        rigid2d_collide_edge(m, &w->edge[shape - w->blocks], &w->shape[body], w->motion[body].t);
+        Rigid2dEdge edge = rigid2d_ground_edge(w, shape - w->blocks);
+        rigid2d_collide_edge(m, &edge, &w->shape[body], w->motion[body].t);
     }
     touch->enabled = 1;
     c->points = m->count;

@@ -3,13 +3,9 @@
 #ifndef SHOAL_SIM_RIGID2D_RIGID2D_CONTACT_H
 #define SHOAL_SIM_RIGID2D_RIGID2D_CONTACT_H
 
-#include "sim/rigid2d/rigid2d_world.h"
+#include "sim/rigid2d/rigid2d_ground.h"
 
 #define RIGID2D_MAX_CORRECTION_M R(0.2)
-
-SIM_FN real rigid2d_ground_friction(const Rigid2dWorld *w, int32_t shape) {
-    return shape < w->blocks ? w->block[shape].friction : w->edge[shape - w->blocks].friction;
-}
 
 // The normal, from the ground to the body, and the points half-way between the two surfaces, with the body at t.
 SIM_FN void rigid2d_manifold_place(const Rigid2dManifold *m, Rigid2dTransform t, Rigid2dVec *normal,

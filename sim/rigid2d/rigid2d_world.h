@@ -135,8 +135,13 @@ typedef struct Rigid2dWorld {
     const Rigid2dPolygon *shape; // [bodies]
     const Rigid2dMass *mass;     // [bodies]
     const Rigid2dHinge *hinge;   // [joints]
-    const Rigid2dPolygon *block; // [blocks] the ground: first its polygons,
-    const Rigid2dEdge *edge;     // [edges] then its edges, each in the order of creation
+    // The ground: first upright boxes, then edges, each in the order of creation. Edges are listed one by one, or they
+    // are a chain over evenly spaced points from x = 0 on, chain_points of them in chain_m metres; `edge` is NULL then.
+    const Rigid2dBox *block; // [blocks]
+    const Rigid2dEdge *edge; // [edges]
+    const real *chain_y_m;   // [edges + 1]
+    real chain_m, chain_points;
+    real friction; // of the boxes and of the chain
     int32_t blocks, edges;
     int32_t one_ground; // 1: all of the ground is one body; 0: each of its shapes is one
     Rigid2dVec gravity_mps2;

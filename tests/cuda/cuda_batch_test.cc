@@ -1,5 +1,6 @@
 // Batches on the GPU against batches on the CPU, bit for bit.
 #include "perf/lander_pilot.h"
+#include "perf/walker_pilot.h"
 #include "tests/cuda/cuda_test_util.h"
 #include "tests/kernels/fresh_seed.h"
 
@@ -106,6 +107,19 @@ void write_piloted_actions(const SimSpec *sim, Batch *a, Batch *b) {
     }
 }
 
+// What walker_pilot_act() makes of them. Pilots go on where their env begins a new episode.
+void write_walkers_actions(const SimSpec *sim, std::vector<WalkerPilot> *pilots, Batch *a, Batch *b) {
+    std::vector<uint32_t> obs = a->read(a->view.obs, sim->obs), actions(pilots->size() * 4);
+    for (size_t env = 0; env < pilots->size(); env++) {
+        float seen[24], action[4];
+        std::memcpy(seen, &obs[env * 24], sizeof seen);
+        walker_pilot_act(&(*pilots)[env], seen, 1, action);
+        std::memcpy(&actions[env * 4], action, sizeof action);
+    }
+    for (Batch *batch : {a, b})
+        batch->write(batch->view.continuous, sim->continuous, actions);
+}
+
 // With auto-reset off, whoever is done is reset by mask, and now and then one that is not.
 void reset_by_mask(uint32_t step, Batch *a, Batch *b) {
     std::vector<uint32_t> terminated = a->read(a->view.terminated, 1), truncated = a->read(a->view.truncated, 1);
@@ -135,6 +149,34 @@ class CudaBatchTest : public CudaTest {
             if (spec.autoreset == KERN_AUTORESET_DISABLED) reset_by_mask(step, &a, &b);
         }
         expect_equal(a, b, spec);
+    }
+
+    // 500 steps of `envs` envs, whose legs are on the ground where observations left or right are not 0.
+    template <typename Act>
+    void compare_in_contact(const SimSpec *sim, int64_t envs, size_t left, size_t right, int least_ends, Act write) {
+        SCOPED_TRACE(sim->name);
+        KernBatchSpec spec = {test_sim(sim, sim->time_limit, false), envs, fresh_seed(), KERN_AUTORESET_SAME_STEP};
+        const size_t count = static_cast<size_t>(sim->obs);
+        Batch a, b;
+        a.open(cpu, spec);
+        b.open(cuda, spec);
+        int in_contact = 0, ends = 0;
+        for (int step = 0; step < 500 && !HasFailure(); step++) {
+            SCOPED_TRACE("step " + std::to_string(step));
+            write(&a, &b);
+            ASSERT_OK(a.ops->batch_step(a.batch));
+            ASSERT_OK(b.ops->batch_step(b.batch));
+            expect_equal(a, b, spec);
+            std::vector<uint32_t> obs = a.read(a.view.obs, sim->obs), terminated = a.read(a.view.terminated, 1);
+            for (size_t env = 0; env < terminated.size(); env++) {
+                in_contact += obs[env * count + left] != 0 || obs[env * count + right] != 0;
+                ends += terminated[env] != 0;
+            }
+        }
+        std::printf("%s: %d of %lld steps with a leg on the ground, %d ends\n", sim->name, in_contact,
+                    500 * static_cast<long long>(envs), ends);
+        EXPECT_GE(in_contact, 50);
+        EXPECT_GE(ends, least_ends);
     }
 
     void compare_mode(KernAutoreset autoreset) {
@@ -172,28 +214,19 @@ TEST_F(CudaBatchTest, TheWholeTimeLimitMatchesTheCpu) {
 // 500 steps of landers that come down, stand, slide and fall asleep on the ground.
 TEST_F(CudaBatchTest, LandersInContactMatchTheCpu) {
     for (const char *name : {"lunar_lander", "lunar_lander_continuous"}) {
-        SCOPED_TRACE(name);
         const SimSpec *sim = sim_spec_find(name);
-        KernBatchSpec spec = {test_sim(sim, sim->time_limit, false), 3, fresh_seed(), KERN_AUTORESET_SAME_STEP};
-        Batch a, b;
-        a.open(cpu, spec);
-        b.open(cuda, spec);
-        int in_contact = 0, ends = 0;
-        for (int step = 0; step < 500 && !HasFailure(); step++) {
-            SCOPED_TRACE("step " + std::to_string(step));
-            write_piloted_actions(sim, &a, &b);
-            ASSERT_OK(a.ops->batch_step(a.batch));
-            ASSERT_OK(b.ops->batch_step(b.batch));
-            expect_equal(a, b, spec);
-            std::vector<uint32_t> obs = a.read(a.view.obs, sim->obs), terminated = a.read(a.view.terminated, 1);
-            for (size_t env = 0; env < terminated.size(); env++) {
-                in_contact += obs[env * 8 + 6] != 0 || obs[env * 8 + 7] != 0; // a leg's
-                ends += terminated[env] != 0;
-            }
-        }
-        std::printf("%s: %d of 1500 steps with a leg on the ground, %d ends\n", name, in_contact, ends);
-        EXPECT_GE(in_contact, 50);
-        EXPECT_GE(ends, 1);
+        compare_in_contact(sim, 3, 6, 7, 1, [&](Batch *a, Batch *b) { write_piloted_actions(sim, a, b); });
+    }
+}
+
+// And of walkers that walk, stumble and fall.
+TEST_F(CudaBatchTest, WalkersInContactMatchTheCpu) {
+    for (const char *name : {"bipedal_walker", "bipedal_walker_hardcore"}) {
+        const SimSpec *sim = sim_spec_find(name);
+        std::vector<WalkerPilot> pilots(2);
+        for (WalkerPilot &pilot : pilots)
+            walker_pilot_start(&pilot);
+        compare_in_contact(sim, 2, 8, 13, 0, [&](Batch *a, Batch *b) { write_walkers_actions(sim, &pilots, a, b); });
     }
 }
 

@@ -34,14 +34,15 @@ class Report(unittest.TestCase):
             self.assertIn("step (sm_90)", self.check(*numbers)[0])
 
     def test_rigid_bodies(self):
-        def check(*numbers):
-            report = REPORT.replace("'step'", "'_Z23lunar_lander_batch_step'")
+        def check(sim, *numbers):
+            report = REPORT.replace("'step'", f"'_Z23{sim}_batch_step'")
             frame, stores, loads = numbers
             return list(check_kernels.check_report("a.txt", report.format(frame=frame, stores=stores, loads=loads)))
 
-        self.assertEqual(check(8192, 1024, 1024), [])
-        for numbers in ((8200, 0, 0), (0, 1028, 0), (0, 0, 1028)):
-            self.assertIn("lunar_lander", check(*numbers)[0])
+        for sim, most in check_kernels.FRAMES.items():
+            self.assertEqual(check(sim, most, 1024, 1024), [])
+            for numbers in ((most + 8, 0, 0), (0, 1028, 0), (0, 0, 1028)):
+                self.assertIn(sim, check(sim, *numbers)[0])
 
     def test_empty(self):
         self.assertEqual(len(list(check_kernels.check_report("a.txt", ""))), 1)

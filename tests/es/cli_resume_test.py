@@ -13,7 +13,7 @@ from esrun_harness import ESRUN, EsrunTest, KillTests, SignalTests, fixed, rows,
 # Enough generations that a run takes a few tenths of a second.
 LONG = {"cartpole": 60, "mountain_car": 120, "mountain_car_continuous": 80, "acrobot": 60, "pendulum": 100,
         "position_only_cartpole": 60, "parking": 100, "lunar_lander": 8,
-        "lunar_lander_continuous": 8}  # fmt: skip
+        "lunar_lander_continuous": 8, "bipedal_walker": 4, "bipedal_walker_hardcore": 4}  # fmt: skip
 
 
 def long(env):

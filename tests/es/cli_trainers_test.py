@@ -10,7 +10,7 @@ from pathlib import Path
 
 import esrun_harness as harness
 from esrun_harness import ESRUN, SANITIZED
-from workers_harness import ESRUN_FAULTS, PATIENCE_S, WorkersTest, state
+from workers_harness import ESRUN_FAULTS, PATIENCE_S, StopTests, WorkersTest
 
 
 class TrainersTest(WorkersTest):
@@ -77,7 +77,7 @@ class Hash(TrainersTest):
         self.assertEqual(0, done["workers"]["payload_messages"])
 
 
-class Faults(TrainersTest):
+class Faults(StopTests, TrainersTest):
     """Faults at random moments; each must have landed, and the run ends as if it had not."""
 
     TRAINERS = 3
@@ -154,19 +154,6 @@ class Faults(TrainersTest):
         pid = run.pids("trainer")[0]
         os.kill(pid, signal.SIGKILL)
         return pid
-
-    def stopped(self, role):
-        """SIGSTOP: a process that is there and says nothing."""
-
-        def hurt(run):
-            pid = run.pids(role)[0]
-            os.kill(pid, signal.SIGSTOP)
-            run.wait_until(lambda: state(pid) == "T", "the process has stopped")
-            return pid
-
-        run, pid = self.inject(hurt, "--hang-limit=1")
-        self.same_end(self.expected, run)
-        self.assertIsNone(state(pid))  # it was made to go
 
     def test_stop_a_follower(self):
         self.stopped("follower")

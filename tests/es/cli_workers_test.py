@@ -15,7 +15,7 @@ from pathlib import Path
 import esrun_harness as harness
 from cli_bad_input import InfiniteTests
 from esrun_harness import ESRUN, SANITIZED
-from workers_harness import ESRUN_FAULTS, PATIENCE_S, WorkersTest, children, payloads, shared_memory, state
+from workers_harness import ESRUN_FAULTS, PATIENCE_S, StopTests, WorkersTest, children, payloads, shared_memory, state
 
 
 class Hash(WorkersTest):
@@ -59,7 +59,7 @@ class Hash(WorkersTest):
         self.assertFalse((run.out / "master").exists())
 
 
-class Faults(WorkersTest):
+class Faults(StopTests, WorkersTest):
     """Ten faults from outside, at random moments of a run; each must have landed, and the run ends as if it had not."""
 
     WORKERS = 4
@@ -109,19 +109,6 @@ class Faults(WorkersTest):
 
     def test_kill_master_trainer_and_evaluator(self):
         self.killed(("master", 1), ("trainer", 1), ("evaluator", 1))
-
-    def stopped(self, role):
-        """SIGSTOP: a process that is there and says nothing."""
-
-        def hurt(run):
-            pid = run.pids(role)[0]
-            os.kill(pid, signal.SIGSTOP)
-            run.wait_until(lambda: state(pid) == "T", "the process has stopped")
-            return pid
-
-        run, pid = self.inject(hurt, "--hang-limit=1")
-        self.same_end(self.expected, run)
-        self.assertIsNone(state(pid))  # it was made to go
 
     def test_stop_an_evaluator(self):
         self.stopped("evaluator")

@@ -363,8 +363,9 @@ class EsCheckpoint : public EsTestBase {
 };
 
 TEST_F(EsCheckpoint, BringsEverythingBack) {
-    for (const char *env : {"cartpole", "mountain_car", "mountain_car_continuous", "acrobot", "pendulum",
-                            "position_only_cartpole", "parking", "lunar_lander", "lunar_lander_continuous"}) {
+    for (const char *env :
+         {"cartpole", "mountain_car", "mountain_car_continuous", "acrobot", "pendulum", "position_only_cartpole",
+          "parking", "lunar_lander", "lunar_lander_continuous", "bipedal_walker", "bipedal_walker_hardcore"}) {
         OpenEs unbroken(backend, settings(env)), saved(backend, settings(env)), loaded(backend, settings(env));
         unbroken.run(7);
         saved.run(3);

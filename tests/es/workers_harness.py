@@ -161,3 +161,20 @@ class WorkersTest(EsrunTest):
         self.assertEqual(expected["test_return_mean"], done["test_return_mean"])
         self.same_rows(expected["run"], run.out)
         return done
+
+
+class StopTests:
+    """Mixed into a WorkersTest with inject(hurt, *args) and the result that is expected."""
+
+    def stopped(self, role):
+        """SIGSTOP: a process that is there and says nothing."""
+
+        def hurt(run):
+            pid = run.pids(role)[0]
+            os.kill(pid, signal.SIGSTOP)
+            run.wait_until(lambda: state(pid) == "T", "the process has stopped")
+            return pid
+
+        run, pid = self.inject(hurt, "--hang-limit=1")
+        self.same_end(self.expected, run)
+        self.assertIsNone(state(pid))  # it was made to go

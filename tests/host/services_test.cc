@@ -1,4 +1,5 @@
 // The small services: hash, clock, files, progress, signals, trace, comm, status.
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,6 +70,11 @@ TEST(File, ReplaceJoinsPartsAndKeepsNothingElse) {
     std::filesystem::create_directory(folder / "d");
     EXPECT_FAILS(STATUS_IO, "cannot rename", host_file_replace((folder / "d").c_str(), parts, 1));
     EXPECT_EQ(2, count_entries(folder.path()));
+    // A pipe or a device stays what it is.
+    ASSERT_EQ(0, mkfifo((folder / "p").c_str(), 0600));
+    EXPECT_FAILS(STATUS_IO, "not a regular file", host_file_replace((folder / "p").c_str(), parts, 1));
+    EXPECT_TRUE(std::filesystem::is_fifo(folder / "p"));
+    EXPECT_EQ(3, count_entries(folder.path()));
 }
 
 TEST(File, ReadHasLimits) {

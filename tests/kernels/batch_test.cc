@@ -275,7 +275,8 @@ TEST_P(BatchTest, MatchesInSeveralPieces) {
     std::mt19937_64 random(fresh_seed());
     for (KernAutoreset mode : modes) {
         if (is_heavy(sim_spec_at(GetParam())) && mode != KERN_AUTORESET_SAME_STEP) continue;
-        int64_t envs = is_sanitized && is_heavy(sim_spec_at(GetParam())) ? 4100 : 10001;
+        const bool few = is_sanitized ? is_heavy(sim_spec_at(GetParam())) : is_very_heavy(sim_spec_at(GetParam()));
+        int64_t envs = few ? 4100 : 10001;
         KernBatchSpec spec = make_spec(sim_spec_at(GetParam()), envs, mode, &random);
         spec.sim.time_limit = test_steps(spec.sim.spec, 9);
         int steps = test_steps(spec.sim.spec, is_sanitized ? 12 : 40);

@@ -210,7 +210,7 @@ TEST_P(EvaluateTest, OnePolicyOverManyEpisodes) {
     c.job.sigma = 0.0f;
     c.job.count = 1;
     c.job.episodes = is_heavy(c.spec.sim.spec) ? 30 : 100;
-    c.spec.sim.time_limit = is_sanitized ? 50 : 300;
+    c.spec.sim.time_limit = is_very_heavy(c.spec.sim.spec) || is_sanitized ? 50 : 300;
     check_everywhere(c);
 }
 
@@ -220,7 +220,7 @@ TEST_P(EvaluateTest, ManyMembersOfOneEpisode) {
     c.spec.members = 300;
     c.job.first = 100;
     c.job.count = 171;
-    c.spec.sim.time_limit = is_sanitized ? 20 : 60;
+    c.spec.sim.time_limit = is_very_heavy(c.spec.sim.spec) ? 8 : is_sanitized ? 20 : 60;
     check_everywhere(c);
 }
 
@@ -228,6 +228,7 @@ TEST_P(EvaluateTest, WithoutSums) {
     std::mt19937_64 random(fresh_seed());
     Case c = make_case(sim_spec_at(GetParam()), {8}, POLICY_TANH, &random);
     c.job.episodes = 3;
+    if (is_very_heavy(c.spec.sim.spec)) c.spec.sim.time_limit = is_sanitized ? 50 : 200;
     Outcome want = reference(c);
     expect_same(c, evaluate(c, {2, "auto", 0}, false), want, "no sums");
 }

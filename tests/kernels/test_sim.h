@@ -6,7 +6,11 @@
 
 // Simulators on rigid bodies take thousands of instructions a step: tests of every simulator make fewer of theirs.
 inline bool is_heavy(const SimSpec *sim) { return sim->state_words > 100; }
-inline int test_steps(const SimSpec *sim, int steps) { return is_heavy(sim) ? (steps + 7) / 8 : steps; }
+inline bool is_very_heavy(const SimSpec *sim) { return sim->state_words > 500; }
+inline int test_steps(const SimSpec *sim, int steps) {
+    const int share = is_very_heavy(sim) ? 24 : is_heavy(sim) ? 8 : 1;
+    return (steps + share - 1) / share;
+}
 
 // The simulator with its time limit set; randomised: most of its parameters drawn, by up to a tenth either way.
 inline KernSim test_sim(const SimSpec *spec, int time_limit, bool randomised) {

@@ -12,7 +12,7 @@ from pporun_harness import SIMULATORS, KillTests, PporunTest, SignalTests, fixed
 # Enough updates that a run takes a few tenths of a second.
 LONG = {"cartpole": 200, "mountain_car": 200, "mountain_car_continuous": 200, "acrobot": 150, "pendulum": 200,
         "position_only_cartpole": 200, "parking": 200, "lunar_lander": 40,
-        "lunar_lander_continuous": 40}  # fmt: skip
+        "lunar_lander_continuous": 40, "bipedal_walker": 20, "bipedal_walker_hardcore": 20}  # fmt: skip
 
 
 def long(env):
@@ -46,7 +46,8 @@ class Resume(PporunTest):
                 "mountain_car_continuous": "power=0.001:0.002", "acrobot": "link1_mass_kg=0.8:1.2",
                 "pendulum": "mass_kg=0.8:1.2", "position_only_cartpole": "pole_mass_kg=0.05:0.2",
                 "parking": "thrust_mps2=1:3", "lunar_lander": "gravity_mps2=8:11",
-                "lunar_lander_continuous": "wind=0:1"}[env]]  # fmt: skip
+                "lunar_lander_continuous": "wind=0:1", "bipedal_walker": "ground_friction=1:3",
+                "bipedal_walker_hardcore": "motor_torque_nm=60:100"}[env]]  # fmt: skip
             out = self.path()
             whole = self.good(*fixed(env, checkpoint_every=1, updates=5, **changes), *flags, "--out", out)
             for kept in [4, 5]:  # two checkpoints are kept

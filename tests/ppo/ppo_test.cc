@@ -14,9 +14,17 @@
 
 namespace {
 
-const char *const SIMULATORS[] = {"cartpole", "mountain_car", "mountain_car_continuous",
-                                  "acrobot",  "pendulum",     "position_only_cartpole",
-                                  "parking",  "lunar_lander", "lunar_lander_continuous"};
+const char *const SIMULATORS[] = {"cartpole",
+                                  "mountain_car",
+                                  "mountain_car_continuous",
+                                  "acrobot",
+                                  "pendulum",
+                                  "position_only_cartpole",
+                                  "parking",
+                                  "lunar_lander",
+                                  "lunar_lander_continuous",
+                                  "bipedal_walker",
+                                  "bipedal_walker_hardcore"};
 
 // The settings of a tiny problem, with the simulator's defaults; more are set by the caller.
 PpoConfig settings(const char *env) {

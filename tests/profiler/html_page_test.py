@@ -1,6 +1,6 @@
 """profreport --html: the data in the page, and what Chromium makes of it.
 
-Set by ctest: PROFREPORT, MAKE_TRACE (tests/profiler/make_trace.cc). CHROMIUM names a browser other than the one in PATH.
+Set by ctest: PROFREPORT, MAKE_TRACE (tests/profiler/make_trace.cc). tests/html_harness.py has the rest.
 """
 
 import json
@@ -12,59 +12,16 @@ import sys
 import tempfile
 import unittest
 from collections import defaultdict
-from html.parser import HTMLParser
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from cli_harness import TEMPORARY, program  # noqa: E402
+from html_harness import CHROMIUM, Dom, page_data, render  # noqa: E402
 from trace_reader import Trace  # noqa: E402
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 MAKE_TRACE = os.path.abspath(os.environ.get("MAKE_TRACE", "build/bin/tests/profiler_make_trace"))
 LONG_EVENTS = 600_000
 PAGE_BYTES_MAX = 8_000_000
-
-
-class Dom(HTMLParser):
-    """Elements of a page: [tag, attributes, text within], in their order."""
-
-    EMPTY = {"meta", "link", "br", "col", "img", "input"}
-
-    def __init__(self, text):
-        super().__init__()
-        self.elements, self.open = [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        element = [tag, dict(attrs), ""]
-        self.elements.append(element)
-        if tag not in self.EMPTY:
-            self.open.append(element)
-
-    def handle_endtag(self, tag):
-        while self.open and self.open.pop()[0] != tag:
-            pass
-
-    def handle_data(self, data):
-        for element in self.open:
-            element[2] += data
-
-    def find(self, tag, **attributes):
-        wanted = {k.rstrip("_").replace("_", "-"): v for k, v in attributes.items()}
-        return [e for e in self.elements if e[0] == tag and all(e[1].get(k) == v for k, v in wanted.items())]
-
-    def rows(self, label):
-        """The texts of a table's cells, row by row, by its aria-label."""
-        at = next(i for i, e in enumerate(self.elements) if e[0] == "table" and e[1].get("aria-label") == label)
-        rows = []
-        for tag, _, text in self.elements[at + 1 :]:
-            if tag == "table":
-                break
-            if tag == "tr":
-                rows.append([])
-            elif tag in ("td", "th") and rows:
-                rows[-1].append(text.strip())
-        return rows
 
 
 class PageTest(unittest.TestCase):
@@ -91,12 +48,6 @@ class PageTest(unittest.TestCase):
         path = self.folder / "page.html"
         self.report(*traces, "--html", path)
         return path
-
-    @staticmethod
-    def data(page):
-        """Every JSON element of a page, by its id."""
-        found = Dom(page.read_text(encoding="utf-8")).find("script", type="application/json")
-        return {attributes["id"]: json.loads(text) for _, attributes, text in found}
 
 
 def intervals(row):
@@ -128,7 +79,7 @@ class Data(PageTest):
     def check_page(self, path, runs):
         text = path.read_text(encoding="utf-8")
         dom = Dom(text)
-        data = self.data(path)
+        data = page_data(path)
         self.assertEqual(["profile"] + [f"timeline-{i}" for i in range(runs)], list(data))
         self.assertEqual(5, len(dom.find("script")) - len(data))
         self.assertEqual(runs, len(data["profile"]["runs"]))
@@ -268,7 +219,6 @@ class Data(PageTest):
 
 # What a user does, and what became of it: into the page, as JSON.
 PROBE = """
-<script>
 const press = (key) => document.querySelector(".timeline .body").dispatchEvent(new KeyboardEvent("keydown", {key, cancelable: true}));
 const readout = () => document.querySelector(".timeline .readout").textContent;
 function colours() {
@@ -297,12 +247,9 @@ setTimeout(() => {
   press("ArrowDown"); press("ArrowDown"); found.selected = readout();
   press("n"); found.next = readout();
   document.querySelectorAll(".tools button").forEach((b) => { if (b.textContent === "unfold all") b.click(); });
-  const pre = document.createElement("pre");
-  pre.id = "probe";
-  pre.textContent = JSON.stringify(found);
-  document.body.append(pre);
+  tell(found);
 }, 500);
-</script></body>"""
+"""
 
 
 def duration(ns):
@@ -316,21 +263,7 @@ def duration(ns):
 @unittest.skipUnless(CHROMIUM, "there is no chromium")
 class Browser(PageTest):
     def render(self, page):
-        """The page's elements once it is drawn and used; no error, neither in the page nor on the console."""
-        text = page.read_text(encoding="utf-8")
-        page.write_text(text.replace("</body>", PROBE), encoding="utf-8")
-        done = subprocess.run([CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                               f"--user-data-dir={self.folder}/browser", "--host-resolver-rules=MAP * ~NOTFOUND",
-                               "--enable-logging=stderr", "--window-size=1000,900", "--virtual-time-budget=3000", "--dump-dom",
-                               page.as_uri()], capture_output=True, text=True, check=False, timeout=120,
-                              env={**os.environ, "HOME": str(self.folder)})  # fmt: skip
-        self.assertEqual(0, done.returncode, done.stderr)
-        self.assertEqual([], re.findall(r".*CONSOLE.*", done.stderr))
-        dom = Dom(done.stdout)
-        self.assertEqual([], [e[2] for e in dom.elements if "error" in e[1].get("class", "").split()])
-        self.assertEqual("drawn", dom.find("html")[0][1].get("data-state"))
-        probes = dom.find("pre", id="probe")
-        return dom, json.loads(probes[0][2]) if probes else None
+        return render(self, page, PROBE, self.folder)
 
     def check_scopes(self, dom, run):
         rows = dom.rows("scopes")[1:]
@@ -341,7 +274,7 @@ class Browser(PageTest):
 
     def test_one_run(self):
         page = self.page(self.trace("gpu", 3000))
-        data = self.data(page)
+        data = page_data(page)
         run = data["profile"]["runs"][0]
         dom, probe = self.render(page)
         rows = {r[0]: r for r in dom.rows("what the time is bound by")[1:]}
@@ -380,7 +313,7 @@ class Browser(PageTest):
     def test_several_runs(self):
         traces = [self.trace("gpu", 2000), self.trace("gpu", 4000, name="other"), self.trace("cut")]
         page = self.page(*traces)
-        data = self.data(page)["profile"]
+        data = page_data(page)["profile"]
         dom, _ = self.render(page)
         rows = dom.rows("runs side by side")[1:]
         self.assertEqual([t.name for t in traces], [r[0] for r in rows])
@@ -403,13 +336,13 @@ class Browser(PageTest):
         page = self.page(folder.parent)
         dom, _ = self.render(page)
         rows = {r[0]: r for r in dom.rows("what the time is bound by")[1:]}
-        run = self.data(page)["profile"]["runs"][0]
+        run = page_data(page)["profile"]["runs"][0]
         for name, b in run["bound_share"].items():
             self.assertEqual([f"{100 * b['mean']:.2f}%", f"± {100 * b['deviation']:.2f}%"], rows[name][1:3])
 
     def test_hostile_names(self):
         page = self.page(self.trace("hostile"))
-        run = self.data(page)["profile"]["runs"][0]
+        run = page_data(page)["profile"]["runs"][0]
         dom, _ = self.render(page)
         names = {re.sub(r"^[▾▸]? ", "", r[0]) for r in dom.rows("scopes")[1:]}
         self.assertLessEqual({"</script><script>throw 3</script>", "<!--<script>", "__proto__", "constructor"}, names)
@@ -422,7 +355,7 @@ class Browser(PageTest):
 
     def test_long_trace(self):
         page = self.page(self.trace("gpu", LONG_EVENTS))
-        timeline = self.data(page)["timeline-0"]
+        timeline = page_data(page)["timeline-0"]
         dom, probe = self.render(page)
         self.assertGreater(probe["colours"], 5)
         self.assertRegex(probe["deep"], r"^\d+ intervals merged, busy .*; the longest: (wait for the device|cudaLaunchKernel), ")

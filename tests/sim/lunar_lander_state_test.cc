@@ -1,7 +1,7 @@
 // What LunarLander makes of input that no episode has: actions and states that are NaN, fast, damaged, or need more
 // contacts than there is room for. All of it ends in a defined state, or in a NaN that the batch reports. And the bits
 // of whole episodes.
-#include "sim_traits.h"
+#include "real_fields.h"
 
 #include <algorithm>
 #include <cmath>
@@ -36,24 +36,12 @@ SimStep fly(LunarLanderState *s, int32_t action, int steps) {
     return out;
 }
 
-// Names and places of the state's real fields.
-struct RealFields {
-    std::vector<std::pair<std::string, real *>> found;
-    void field(const char *name, real *at) { found.emplace_back(name, at); }
-    void field(const char *, int32_t *) {}
-};
-#define COLLECT_FIELD(type, name) fields.field(#name, &s->name);
-
 std::vector<std::pair<std::string, real *>> real_fields(LunarLanderState *s) {
     RealFields fields;
     LUNAR_LANDER_STATE(COLLECT_FIELD) return fields.found;
 }
 
 const char *const REMADE[] = {"_still_s", "_low_x_m", "_low_y_m", "_high_x_m", "_high_y_m", "_limit_nms"};
-
-bool has_nan(const std::vector<double> &values) {
-    return std::any_of(values.begin(), values.end(), [](double x) { return std::isnan(x); });
-}
 
 TEST(LunarLanderStateTest, ANanActionIsFound) {
     const LunarLanderContinuousParams p = Continuous::defaults();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 #include <random>
 #include <vector>
@@ -25,7 +26,7 @@ struct World {
     Rigid2dPolygon shape[bodies_max] = {};
     Rigid2dMass mass[bodies_max] = {};
     Rigid2dHinge hinge[2] = {};
-    std::vector<Rigid2dPolygon> block;
+    std::vector<Rigid2dBox> block;
     std::vector<Rigid2dEdge> edge;
     Rigid2dMotion motion[bodies_max] = {};
     Rigid2dVelocity velocity[bodies_max] = {};
@@ -35,12 +36,12 @@ struct World {
     std::vector<real> alpha0;
     Rigid2dWorld w = {};
 
-    World(int bodies, std::vector<Rigid2dEdge> edges, std::vector<Rigid2dPolygon> blocks = {})
+    World(int bodies, std::vector<Rigid2dEdge> edges, std::vector<Rigid2dBox> blocks = {})
         : block(std::move(blocks)), edge(std::move(edges)), alpha0(block.size() + edge.size() + 1) {
         w.body = body, w.joint = joint, w.contact = contact, w.bodies = bodies, w.contacts_max = contacts_max;
         w.shape = shape, w.mass = mass, w.hinge = hinge;
         w.block = block.data(), w.blocks = static_cast<int32_t>(block.size());
-        w.edge = edge.data(), w.edges = static_cast<int32_t>(edge.size());
+        w.edge = edge.data(), w.edges = static_cast<int32_t>(edge.size()), w.friction = R(0.5);
         w.gravity_mps2 = vec(0, -10), w.dt_s = R(0.02), w.velocity_iterations = 180, w.position_iterations = 60;
         w.motion = motion, w.velocity = velocity, w.touch = touch;
         w.contact_row = contact_row, w.joint_row = joint_row, w.ground_alpha0 = alpha0.data();
@@ -70,6 +71,10 @@ Rigid2dPolygon box(double x, double y, double half) {
     rigid2d_polygon_set(&p, v, 4);
     p.friction = R(0.5);
     return p;
+}
+
+Rigid2dBox block(double x, double y, double half) {
+    return Rigid2dBox{vec(x - half, y - half), vec(x + half, y + half)};
 }
 
 TEST(Rigid2dShapeTest, AHullLeavesInnerAndCollinearPointsOut) {
@@ -137,10 +142,101 @@ TEST(Rigid2dShapeTest, RaysMeetEdgesFromBothSidesAndPolygonsFromOutside) {
     EXPECT_EQ(rigid2d_polygon_ray(&p, vec(-3, 2), vec(3, 2), R(1.0)), R(1.0)) << "above it";
 }
 
+// A chain of uneven points, 14/30 m apart, that begins at x = 0.
+std::vector<real> a_chain(std::mt19937_64 *random, int points) {
+    std::vector<real> y(static_cast<size_t>(points));
+    for (real &at : y)
+        at = static_cast<real>(static_cast<double>((*random)() % 1000) * 1e-3);
+    return y;
+}
+
+void set_chain(Rigid2dWorld *w, const std::vector<real> &y) {
+    w->edge = nullptr, w->edges = static_cast<int32_t>(y.size()) - 1;
+    w->chain_y_m = y.data(), w->chain_m = R(14.0), w->chain_points = R(30.0);
+}
+
+std::vector<Rigid2dEdge> edges_of(const Rigid2dWorld &w) {
+    std::vector<Rigid2dEdge> edges;
+    for (int32_t i = 0; i < w.edges; i++)
+        edges.push_back(rigid2d_ground_edge(&w, i));
+    return edges;
+}
+
+// Only edges near a body are looked at, which must change nothing, wherever the body is.
+TEST(Rigid2dGroundTest, AChainIsAsItsEdgesListed) {
+    std::mt19937_64 random(fresh_seed());
+    for (int round = 0; round < 20; round++) {
+        const std::vector<real> y = a_chain(&random, 40);
+        World chain(1, {}, {block(5, 1, 0.3), block(9, 0.5, 0.4)});
+        set_chain(&chain.w, y);
+        World listed(1, edges_of(chain.w), chain.block);
+        for (World *world : {&chain, &listed}) {
+            world->alpha0.resize(64), world->w.ground_alpha0 = world->alpha0.data();
+            world->put(0, round - 1, 2, 0.3 * round);
+            world->body[0].vx_mps = static_cast<real>(round % 7) - R(3.0);
+        }
+        for (int step = 0; step < 200; step++) {
+            chain.step(), listed.step();
+            ASSERT_EQ(chain.w.contacts, listed.w.contacts) << round << " " << step;
+            ASSERT_EQ(0, std::memcmp(chain.body, listed.body, sizeof chain.body)) << round << " " << step;
+        }
+    }
+}
+
+TEST(Rigid2dGroundTest, RaysMeetWhatIsNearest) {
+    std::mt19937_64 random(fresh_seed());
+    const std::vector<real> y = a_chain(&random, 40);
+    World world(1, {}, {block(3, 1.5, 0.3), block(4, 2, 0.4), block(6, 3, 0)});
+    set_chain(&world.w, y);
+    auto between = [&](double low, double high) {
+        return low + static_cast<double>(random() % 4096) / 4096 * (high - low);
+    };
+    int hits = 0;
+    for (int round = 0; round < 500; round++) {
+        const Rigid2dVec from = vec(between(-2, 21), between(-1, 4));
+        const Rigid2dVec to[3] = {vec(between(-2, 21), between(-1, 4)), vec(from.x, -1), from};
+        real got[3];
+        rigid2d_ground_rays(&world.w, from, to, 3, got);
+        for (int i = 0; i < 3; i++) {
+            real want = R(1.0);
+            for (const Rigid2dEdge &e : edges_of(world.w))
+                want = rigid2d_edge_ray(&e, from, to[i], want);
+            for (int32_t k = 0; k < world.w.blocks; k++) {
+                Rigid2dPolygon p;
+                rigid2d_ground_polygon(&world.w, k, &p);
+                want = rigid2d_polygon_ray(&p, from, to[i], want);
+            }
+            ASSERT_EQ(got[i], want) << round << " " << i;
+            hits += got[i] < R(1.0);
+        }
+        ASSERT_EQ(got[2], R(1.0)) << "a ray without a length";
+    }
+    EXPECT_GT(hits, 100);
+}
+
+TEST(Rigid2dGroundTest, RaysThatAreNoNumbersEnd) {
+    const double extremes[] = {NAN, INFINITY, -INFINITY, 3e38, -3e38, 1e-45};
+    std::mt19937_64 random(1);
+    const std::vector<real> y = a_chain(&random, 40);
+    World world(1, {}, {block(3, 1.5, 0.3)});
+    set_chain(&world.w, y);
+    for (double a : extremes) {
+        for (double b : extremes) {
+            const Rigid2dVec to[2] = {vec(b, a), vec(1, 0)};
+            real got[2];
+            rigid2d_ground_rays(&world.w, vec(a, b), to, 2, got);
+            EXPECT_TRUE(!(got[0] < R(0.0)) && !(got[0] > R(1.0))) << a << " " << b;
+        }
+        Rigid2dSpan span = rigid2d_ground_span(&world.w, static_cast<real>(a), static_cast<real>(a));
+        EXPECT_TRUE(span.begin >= 0 && span.begin <= 39 && span.end >= 0 && span.end <= 39) << a;
+        EXPECT_EQ(span.end - span.begin == 39, std::isnan(a)) << "a NaN may be anywhere";
+    }
+}
+
 TEST(Rigid2dWorldTest, ABoxFallsSettlesAndSleeps) {
     for (bool on_block : {false, true}) {
         World world(1, on_block ? std::vector<Rigid2dEdge>{} : std::vector<Rigid2dEdge>{floor_at(0)},
-                    on_block ? std::vector<Rigid2dPolygon>{box(0, -2, 2)} : std::vector<Rigid2dPolygon>{});
+                    on_block ? std::vector<Rigid2dBox>{block(0, -2, 2)} : std::vector<Rigid2dBox>{});
         world.put(0, 0.1, 3, 0.2);
         int steps = 0;
         while (world.body[0].awake && steps < 1000)
@@ -180,9 +276,13 @@ TEST(Rigid2dWorldTest, SpeedIsClippedToTwoMetresAStep) {
 
 TEST(Rigid2dWorldTest, DegenerateGroundIsDefined) {
     const Rigid2dEdge point = {vec(0, 0), vec(0, 0), R(0.5)};
-    Rigid2dPolygon nothing = box(0, 0, 0);
-    ASSERT_EQ(nothing.count, 0);
-    World world(1, {point, floor_at(-1)}, {nothing});
+    World world(1, {point, floor_at(-1)}, {block(0, 0, 0), block(0, 0.5, -1)});
+    for (int i = 0; i < 2; i++) {
+        Rigid2dPolygon p;
+        rigid2d_ground_polygon(&world.w, i, &p);
+        EXPECT_EQ(p.count, i == 0 ? 0 : 4) << "nothing, and a box whose corners are exchanged";
+    }
+    world.w.blocks = 1;
     world.put(0, 0, 1);
     for (int i = 0; i < 500; i++)
         world.step();
@@ -192,7 +292,7 @@ TEST(Rigid2dWorldTest, DegenerateGroundIsDefined) {
 
 // Such a body has no shape: it falls as a point of 1 kg, and meets nothing.
 TEST(Rigid2dWorldTest, ABodyWithoutAShapeFalls) {
-    World world(1, {floor_at(0)}, {box(0, -2, 1)});
+    World world(1, {floor_at(0)}, {block(0, -2, 1)});
     const Rigid2dVec line[3] = {vec(0, 0), vec(1, 1), vec(2, 2)};
     rigid2d_polygon_set(&world.shape[0], line, 3);
     world.mass[0] = rigid2d_polygon_mass(&world.shape[0], R(1.0));
@@ -235,14 +335,13 @@ TEST(Rigid2dWorldTest, AnyNumbersEnd) {
     int finite = 0;
     for (int round = 0; round < 300; round++) {
         std::vector<Rigid2dEdge> edges = {floor_at(0)};
-        std::vector<Rigid2dPolygon> blocks(below(3));
+        std::vector<Rigid2dBox> blocks(below(3));
         for (size_t i = below(4); i > 0; i--)
             edges.push_back({{any(), any()}, {any(), any()}, any()});
-        for (Rigid2dPolygon &block : blocks) {
-            block = box(number(), number(), number());
-            block.friction = any();
-        }
+        for (Rigid2dBox &at : blocks)
+            at = block(number(), number(), number());
         World world(3, edges, blocks);
+        world.w.friction = any();
         world.w.joints = 2, world.w.one_ground = static_cast<int32_t>(below(2));
         world.w.gravity_mps2 = {any(), any()};
         for (int i = 0; i < 3; i++) {

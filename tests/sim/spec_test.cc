@@ -12,7 +12,7 @@ namespace {
 
 TEST(SpecTest, NamesAreUniqueAndFound) {
     std::set<std::string> names;
-    ASSERT_EQ(sim_spec_count(), 9);
+    ASSERT_EQ(sim_spec_count(), 11);
     for (int i = 0; i < sim_spec_count(); i++) {
         const SimSpec *spec = sim_spec_at(i);
         EXPECT_TRUE(names.insert(spec->name).second);
