@@ -23,6 +23,11 @@ static const char *trainers_option(const LaunchRun *run) {
     return run->trainer->workers->evaluate != NULL ? "trainers" : "workers";
 }
 
+// Where there are no evaluators, whoever joins is a trainer.
+static bool follows(const LaunchRun *run) {
+    return role(run) == ROLE_FOLLOWER || run->trainer->workers->evaluate == NULL;
+}
+
 static int trainers_of(const LaunchRun *run) { return (int)host_config_int(&run->config, trainers_option(run)); }
 
 static const char *text(const LaunchRun *run, const char *name) { return host_config_chars(&run->config, name); }
@@ -195,9 +200,6 @@ Status launch_join_as_trainer(LaunchRun *run) {
 
 // An evaluator has the run's settings, and none of its own.
 static Status check_helper(const LaunchRun *run) {
-    if (role(run) != ROLE_FOLLOWER && run->trainer->workers->evaluate == NULL)
-        return host_fail(STATUS_USAGE, "--join: %s has no evaluators; --role follower joins as a trainer",
-                         run->trainer->tool);
     const ConfigTable *table = run->trainer->table;
     if (run->args.count > 0) {
         return host_fail(STATUS_USAGE, "--join takes the simulator from the run: leave out '%s'",
@@ -216,24 +218,23 @@ static Status check_helper(const LaunchRun *run) {
 // An evaluator, or a trainer that follows another one.
 static Status be_helper(LaunchRun *run) {
     const KernTrainer *trainer = run->trainer;
-    bool follows = role(run) == ROLE_FOLLOWER;
     char endpoint[ENDPOINT_MAX];
     HostKeys keys;
     TRY(check_helper(run));
     TRY(find_master(run, text(run, "join"), endpoint, &keys));
     TRY(launch_open_device(run));
-    TRY(open_member(run, follows ? HOST_ROLE_FOLLOWER : HOST_ROLE_EVALUATOR, endpoint, &keys, NULL));
+    TRY(open_member(run, follows(run) ? HOST_ROLE_FOLLOWER : HOST_ROLE_EVALUATOR, endpoint, &keys, NULL));
     const char *settings = host_member_settings(run->member);
     if (settings[0] == '\0') return STATUS_OK; // the run was over already
     TRY(host_config_from_json(&run->config, CONFIG_FILE, "the master's settings", settings, strlen(settings)));
     TRY(trainer->check(trainer->values));
     if (!run->options.quiet) {
-        fprintf(stderr, "%s: %s %s on %s for the run at %s\n", trainer->tool, follows ? "trains" : "evaluates",
+        fprintf(stderr, "%s: %s %s on %s for the run at %s\n", trainer->tool, follows(run) ? "trains" : "evaluates",
                 text(run, "env"), run->device.text, text(run, "join"));
     }
     TRY(trainer->open(trainer->state, run->device.backend, trainer->values));
     Status status = STATUS_OK;
-    if (follows) {
+    if (follows(run)) {
         TRY(open_trainers(run));
         status = trainer->workers->follow(trainer->state, run->member, run->trainers);
     } else {
