@@ -30,6 +30,9 @@ static bool follows(const LaunchRun *run) {
 
 static int trainers_of(const LaunchRun *run) { return (int)host_config_int(&run->config, trainers_option(run)); }
 
+// Whether there are several trainers, or may come to be.
+static bool has_trainers(const LaunchRun *run) { return trainers_of(run) > 1 || run->trainer->workers->evaluate == NULL; }
+
 static const char *text(const LaunchRun *run, const char *name) { return host_config_chars(&run->config, name); }
 
 bool launch_is_helper(const LaunchRun *run) {
@@ -56,7 +59,7 @@ Status launch_check_workers(const LaunchRun *run) {
         return host_fail(STATUS_USAGE, "--trainers %d: there are --workers %lld", trainers, (long long)workers);
     if (trainers > HOST_GROUP_MAX)
         return host_fail(STATUS_USAGE, "--workers %d: at most %d are trainers", trainers, HOST_GROUP_MAX);
-    return trainers > 1 ? host_comm_gloo_check() : STATUS_OK;
+    return launch_is_supervisor(run) && has_trainers(run) ? host_comm_gloo_check() : STATUS_OK;
 }
 
 // ---- where a master is ---------------------------------------------------------------------------------------------
@@ -193,7 +196,7 @@ Status launch_join_as_trainer(LaunchRun *run) {
     TRY(host_config_to_json(&run->config, &settings));
     Status status = open_member(run, HOST_ROLE_TRAINER, endpoint, &keys, settings);
     free(settings);
-    if (status == STATUS_OK && trainers_of(run) > 1) status = open_trainers(run);
+    if (status == STATUS_OK && has_trainers(run)) status = open_trainers(run);
     TRY(status);
     return run->trainer->workers->attach(run->trainer->state, run->member, run->trainers);
 }

@@ -15,7 +15,6 @@ static Status share_update(Meeting *m, const HostMeeting *meeting) {
     const KernOps *ops = ppo->backend->ops;
     TRY(kern_trainers_tell(m->trainers, meeting));
     TRY(kern_trainers_reserve(m->trainers));
-    if (meeting->is_new) TRY(ops->ppo_join(ppo->kern, meeting->comm));
     Status status = ppo_update(ppo, &m->report);
     if (status != STATUS_OK) { // the state is what it was
         Status restored = ops->ppo_write(ppo->kern, &ppo->state);
@@ -28,6 +27,7 @@ static Status share_update(Meeting *m, const HostMeeting *meeting) {
 static Status meet(void *context, const HostMeeting *meeting) {
     Meeting *m = context;
     TRY(kern_trainers_compare(m->trainers, meeting));
+    if (meeting->is_new) TRY(m->ppo->backend->ops->ppo_join(m->ppo->kern, meeting->comm));
     if (meeting->label != m->ppo->update) return STATUS_OK;
     Status status = share_update(m, meeting);
     // What is NaN or infinite is so for all of them, and the lead's to say.
