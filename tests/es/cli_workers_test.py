@@ -14,8 +14,9 @@ from pathlib import Path
 
 import esrun_harness as harness
 from cli_bad_input import InfiniteTests
-from esrun_harness import ESRUN, SANITIZED
-from workers_harness import ESRUN_FAULTS, PATIENCE_S, StopTests, WorkersTest, children, payloads, shared_memory, state
+from esrun_harness import ESRUN, ESRUN_FAULTS, SANITIZED, WorkersTest
+
+from workers_harness import PATIENCE_S, StopTests, children, payloads, shared_memory, state
 
 
 class Hash(WorkersTest):

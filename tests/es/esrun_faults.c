@@ -16,11 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "host/signals.h"
 #include "kernels/cpu/cpu.h"
+#include "tests/linger.h"
 
 Status __real_cpu_es_evaluate(KernEs *es, const KernEsJob *job, const KernNormalizer *normalizer, KernEpisode *episodes,
                               float *sums);
@@ -37,13 +36,6 @@ static int read_fault(Fault *fault) {
     const char *text = getenv("SHOAL_TEST_FAULT");
     return text != NULL &&
            sscanf(text, "%15[^:]:%u:%d:%511s", fault->kind, &fault->generation, &fault->member, fault->marker) == 4;
-}
-
-// Takes that long, and looks for a stop as evaluations do.
-static void linger(int ms) {
-    const struct timespec moment = {0, 1000000};
-    for (int i = 0; i < ms && !host_stop_requested(); i++)
-        nanosleep(&moment, NULL);
 }
 
 static int mark(const Fault *fault) {
@@ -73,12 +65,11 @@ static void rank_lowest(const KernEs *es, const KernEsJob *job, int member, Kern
 Status __wrap_cpu_es_evaluate(KernEs *es, const KernEsJob *job, const KernNormalizer *normalizer, KernEpisode *episodes,
                               float *sums) {
     Fault fault;
-    const char *slow = getenv("SHOAL_TEST_SLOW_MS");
     int is_hit = read_fault(&fault) && job->sigma != 0.0f && fault.generation == job->generation &&
                  fault.member >= job->first && fault.member < job->first + job->count;
     int is_lowest = is_hit && strcmp(fault.kind, "lowest") == 0;
     if (is_hit && !is_lowest) go_wrong(&fault);
-    if (slow != NULL) linger(atoi(slow));
+    linger_as_told();
     Status status = __real_cpu_es_evaluate(es, job, normalizer, episodes, sums);
     if (is_lowest && status == STATUS_OK) rank_lowest(es, job, fault.member, episodes, sums);
     return status;

@@ -6,8 +6,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from cli_harness import *  # noqa: E402,F403
 from cli_harness import TrainerTest, options, program  # noqa: E402
+from workers_harness import WorkersTests, faults_program  # noqa: E402
 
 ESRUN = program("esrun")
+ESRUN_FAULTS = faults_program("esrun")
 
 # Every setting that a hash depends on, so that no test depends on the defaults, which may be tuned.
 FIXED = {
@@ -28,3 +30,7 @@ class EsrunTest(TrainerTest):
     STEP = "generation"
     LENGTH, DONE = "generations", 12
     fixed = staticmethod(fixed)
+
+
+class WorkersTest(WorkersTests, EsrunTest):
+    """A test of runs with several workers."""

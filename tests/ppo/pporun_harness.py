@@ -6,6 +6,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from cli_harness import *  # noqa: E402,F403
 from cli_harness import TrainerTest, options, program  # noqa: E402
+from workers_harness import WorkersTests  # noqa: E402
 
 PPORUN = program("pporun")
 
@@ -34,3 +35,7 @@ class PporunTest(TrainerTest):
     STEP = "update"
     LENGTH, DONE = "steps", 12 * UPDATE_STEPS
     fixed = staticmethod(fixed)
+
+
+class WorkersTest(WorkersTests, PporunTest):
+    """A test of runs with several workers."""

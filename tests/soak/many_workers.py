@@ -32,7 +32,7 @@ def main():
     alone = subprocess.run(call, capture_output=True, text=True, check=True).stdout
     start_s = time.monotonic()
     run = WorkersRun(folder / "run", [*args, f"--workers={EVALUATORS + 1}", f"--min-workers={EVALUATORS + 1 - KILLS}",
-                                      "--hang-limit=60"])  # fmt: skip
+                                      "--hang-limit=60"], esrun_harness.ESRUN)  # fmt: skip
     run.wait_for_rows(1)
     joined_s = time.monotonic() - start_s
     killed, seen = [], run.status()

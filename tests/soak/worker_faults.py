@@ -12,14 +12,15 @@ import tempfile
 import time
 from pathlib import Path
 
-for folder in ["", "es"]:
+for folder in ["", "es", "ppo"]:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / folder))
 import esrun_harness  # noqa: E402
-from cli_harness import SEED, SIMULATORS, rows  # noqa: E402
-from workers_harness import ESRUN_FAULTS, WorkersRun, shared_memory, state  # noqa: E402
+import pporun_harness  # noqa: E402
+from cli_harness import SEED, SIMULATORS, program, rows  # noqa: E402
+from workers_harness import WorkersRun, faults_program, shared_memory, state  # noqa: E402
 
 TRIALS = int(os.environ.get("TRIALS", "200"))
-GENERATIONS = 12
+STEPS = 12  # generations or updates
 ROLES = ["evaluator", "follower", "trainer", "master"]
 
 
@@ -81,7 +82,7 @@ def kill_all(run, draw):
 
 def join_one(run, draw):
     """An evaluator or a follower that joins in mid-generation and may leave again."""
-    call = [ESRUN_FAULTS, "--join", run.out, "--threads=1", "--bind=none", "--device=cpu", "--quiet"]
+    call = [run.tool, "--join", run.out, "--threads=1", "--bind=none", "--device=cpu", "--quiet"]
     call += draw.choice([[], ["--role=follower"]])
     joined = subprocess.Popen(call, env={**os.environ, "SHOAL_TEST_SLOW_MS": "20"}, stderr=subprocess.DEVNULL)
     pid = joined.pid
@@ -111,9 +112,30 @@ FAULTS = {
 }
 
 
-def reference(folder, args, env):
-    out = folder / f"reference-{env}"
-    call = [esrun_harness.ESRUN, *args, "--json", "--quiet", "--out", out]
+def of_es(draw, env, kind):
+    """A run's arguments, and those that say which workers it has."""
+    args = esrun_harness.fixed(env, threads=1, generations=STEPS, checkpoint_every=draw.choice([1, 3, 5]))
+    workers, trainers = draw.randint(2, 5), 1
+    if "follower" in kind or "trainers" in kind or draw.random() < 0.6:
+        trainers = draw.randint(2, workers)
+    if "evaluator" in kind:
+        workers = max(workers, trainers + 1)
+    return args, [f"--workers={workers}", f"--trainers={trainers}"]
+
+
+def of_ppo(draw, env, kind):
+    args = pporun_harness.fixed(env, threads=1, updates=STEPS, checkpoint_every=draw.choice([1, 3, 5]))
+    return args, [f"--workers={draw.randint(2, 5)}"]
+
+
+# Faults of evaluators, and those from within, are of ES.
+TOOLS = {"esrun": (of_es, list(FAULTS)),
+         "pporun": (of_ppo, [k for k in FAULTS if "evaluator" not in k and FAULTS[k] is not None])}  # fmt: skip
+
+
+def reference(folder, tool, args, env):
+    out = folder / f"reference-{tool}-{env}"
+    call = [program(tool), *args, "--json", "--quiet", "--out", out]
     done = subprocess.run(call, capture_output=True, text=True, check=True)
     return done.stdout.split('"params_hash": "')[1][:16], out
 
@@ -121,25 +143,21 @@ def reference(folder, args, env):
 def trial(folder, number, kind, draw, references):
     """One fault; what went wrong, or None."""
     env = draw.choice(SIMULATORS)
-    args = esrun_harness.fixed(env, threads=1, generations=GENERATIONS, checkpoint_every=draw.choice([1, 3, 5]))
-    workers, trainers = draw.randint(2, 5), 1
-    if "follower" in kind or "trainers" in kind or draw.random() < 0.6:
-        trainers = draw.randint(2, workers)
-    if "evaluator" in kind:
-        workers = max(workers, trainers + 1)
-    workers_args = [f"--workers={workers}", f"--trainers={trainers}"]
+    tool = draw.choice([tool for tool, (_, kinds) in TOOLS.items() if kind in kinds])
+    args, workers_args = TOOLS[tool][0](draw, env, kind)
     out, marker = folder / f"run-{number}", folder / f"marker-{number}"
     environment = {"SHOAL_TEST_SLOW_MS": "20"}
     if FAULTS[kind] is None:
         environment["SHOAL_TEST_FAULT"] = f"{kind}:{draw.randrange(2, 8)}:{draw.randrange(32)}:{marker}"
-    run = WorkersRun(out, [*args, *workers_args, "--hang-limit=1"], environment, ESRUN_FAULTS)
+    run = WorkersRun(out, [*args, *workers_args, "--hang-limit=1"], faults_program(tool), environment)
     try:
-        run.wait_for_workers(workers)
+        run.wait_for_workers(int(workers_args[0].partition("=")[2]))
         run.wait_for_rows(1)
         time.sleep(draw.uniform(0, 0.5))
         landed = FAULTS[kind](run, draw) if FAULTS[kind] else lambda done: marker.exists()
         if landed is None:
-            run = WorkersRun(out, ["--resume", str(out), *workers_args, "--threads=1", "--bind=none", "--device=cpu"])
+            again = ["--resume", str(out), *workers_args, "--threads=1", "--bind=none", "--device=cpu"]
+            run = WorkersRun(out, again, program(tool))
             landed = lambda done: True  # noqa: E731
         done = run.end()
     finally:
@@ -149,9 +167,9 @@ def trial(folder, number, kind, draw, references):
         return f"the fault did not land: {done}"
     if kind == "crash":  # another run: a member ranks last; the tests compare it
         return None if done["workers"]["lost_items"] == 1 else f"nothing was lost: {done}"
-    if env not in references:
-        references[env] = reference(folder, args, env)
-    expected, whole = references[env]
+    if (tool, env) not in references:
+        references[tool, env] = reference(folder, tool, args, env)
+    expected, whole = references[tool, env]
     if done["params_hash"] != expected:
         return f"{done['params_hash']} instead of {expected}: {done}"
     found = [row["return_mean"] for row in rows(out)]

@@ -8,14 +8,18 @@ import subprocess
 import time
 from pathlib import Path
 
-from esrun_harness import ESRUN, SANITIZED, EsrunTest, program
+from cli_harness import SANITIZED, program
 
-ESRUN_FAULTS = os.path.abspath(os.environ.get("ESRUN_FAULTS", "build/bin/tests/esrun_faults"))
 PATIENCE_S = 240 if SANITIZED else 90
 
 
+def faults_program(tool):
+    """The path of a program that can be made slow or to fail from within, by its environment."""
+    return os.path.abspath(os.environ.get(f"{tool.upper()}_FAULTS", f"build/bin/tests/{tool}_faults"))
+
+
 def children(pid):
-    """The processes that a supervisor has started: {pid: "master" | "trainer" | "evaluator"}."""
+    """The processes that a supervisor has started: {pid: "master" | "trainer" | "follower" | "evaluator"}."""
     found = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -56,8 +60,8 @@ def payloads(pid):
 class WorkersRun:
     """A run of several workers, on its way."""
 
-    def __init__(self, out, args, environment=None, tool=ESRUN):
-        self.out, self.args, self.names = Path(out), [str(a) for a in args], set()
+    def __init__(self, out, args, tool, environment=None):
+        self.out, self.args, self.tool, self.names = Path(out), [str(a) for a in args], tool, set()
         call = [tool, *self.args, "--json", "--quiet"] + ([] if "--resume" in self.args else ["--out", str(out)])
         self.process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.out.parent,
                                         env={**os.environ, **(environment or {})})  # fmt: skip
@@ -80,10 +84,10 @@ class WorkersRun:
         return value
 
     def wait_for_rows(self, count):
-        self.wait_until(lambda: self.rows() >= count, f"{count} generations")
+        self.wait_until(lambda: self.rows() >= count, f"{count} rows")
 
     def status(self):
-        done = subprocess.run([ESRUN, "--status", self.out, "--json"], capture_output=True, text=True, check=False)
+        done = subprocess.run([self.tool, "--status", self.out, "--json"], capture_output=True, text=True, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def wait_for_status(self, holds, what):
@@ -118,20 +122,20 @@ class WorkersRun:
                 pass
         self.process.communicate()
 
-
     def sweep(self):
         for name in shared_memory():
             if any(name.startswith(mine[: len("shoal-01234567")]) for mine in self.names):
                 Path("/dev/shm", name).unlink(missing_ok=True)
 
 
-class WorkersTest(EsrunTest):
-    """A test of runs with several workers."""
+class WorkersTests:
+    """Mixed into a TrainerTest: runs with several workers, of the program itself or of the one that can fail."""
 
     SLOW = {"SHOAL_TEST_SLOW_MS": "20"}
 
     def setUp(self):
         super().setUp()
+        self.plain, self.faulty = program(self.TOOL), faults_program(self.TOOL)
         self.runs = []
 
     def tearDown(self):
@@ -146,8 +150,9 @@ class WorkersTest(EsrunTest):
     def args(self, env="cartpole", **changes):
         return self.fixed(env, **{"threads": 1, **changes})
 
-    def begin(self, *args, workers=4, environment=None, tool=ESRUN_FAULTS):
-        run = WorkersRun(self.path(), [*args, f"--workers={workers}"], environment, tool)
+    def begin(self, *args, workers=4, environment=None, tool=None):
+        run = WorkersRun(self.path(), [*args, f"--workers={workers}"], tool or self.faulty, environment)
+        run.workers = workers
         self.runs.append(run)
         return run
 
@@ -164,7 +169,7 @@ class WorkersTest(EsrunTest):
 
 
 class StopTests:
-    """Mixed into a WorkersTest with inject(hurt, *args) and the result that is expected."""
+    """Mixed into a test of workers with inject(hurt, *args) and the result that is expected."""
 
     def stopped(self, role):
         """SIGSTOP: a process that is there and says nothing."""

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""pporun with several trainers: the same parameters for any number of them and after any fault, and nothing done twice."""
+
+import os
+
+import pporun_harness as harness
+from pporun_harness import PPORUN, SANITIZED, WorkersTest
+
+from cli_trainers import STEPS, TrainersFaultTests, TrainersJoinTests, TrainersResumeTests, TrainersTests
+
+
+class TrainersTest(TrainersTests, WorkersTest):
+    def begin_trainers(self, trainers, *args, **options):
+        return self.begin(*args, workers=trainers, **options)
+
+    def length(self, updates):
+        return {"updates": updates}
+
+    def goes_on(self, updates):
+        return f"--steps={updates * harness.UPDATE_STEPS}"
+
+
+class Hash(TrainersResumeTests, TrainersTest):
+    """The number of trainers changes nothing. There are 8 shards in most of these: of three trainers two share them."""
+
+    NUMBERS = [2, 3] if SANITIZED else [2, 3, 4, 8]
+
+    def compare(self, env, *flags, numbers=None, **changes):
+        expected = self.good(*self.args(env, **changes), *flags, "--out", self.path())
+        for trainers in numbers or self.NUMBERS:
+            with self.subTest(env=env, trainers=trainers):
+                run = self.begin_trainers(trainers, *self.args(env, **changes), *flags, f"--min-workers={trainers}", tool=PPORUN)
+                done = self.same_end(expected, run)
+                self.assertEqual(1, done["workers"]["groups"], done)
+                self.assertGreater(done["workers"]["collective_bytes"], 12 * 4 * done["params"], done)
+
+    def test_discrete(self):
+        self.compare("cartpole")
+
+    def test_continuous(self):
+        self.compare("pendulum", "--lr-anneal", target_kl=0.003, epochs=4)
+
+    def test_settings_that_matter(self):
+        self.compare("cartpole", "--shared", "--no-normalize-obs", recurrent=5, hidden="19", precision="bf16",
+                     minibatches=2, numbers=[2])  # fmt: skip
+        self.compare("parking", "--no-normalize-reward", "--randomize=max_speed_mps=3:5", shards=4, numbers=[5])
+
+    def test_more_trainers_than_shards(self):
+        self.compare("cartpole", shards=2, numbers=[3])
+        run = self.begin_trainers(2, *self.args(shards=1), "--min-workers=2", tool=PPORUN)
+        self.same_end(self.reference(shards=1), run)
+
+    def test_traffic_is_what_it_must_be(self):
+        """A gradient from each to each in every minibatch; after a rollout its envs and what is known of it."""
+        run = self.begin_trainers(2, *self.args(), "--min-workers=2", tool=PPORUN)
+        done = run.end()
+        exchanges = 2 * harness.FIXED["epochs"] * harness.FIXED["minibatches"]
+        told = done["workers"]["collective_bytes"] / 12 / exchanges - 4 * done["params"]
+        self.assertGreater(told, 8 / 2 * 5 * 8)  # the losses of a trainer's shards
+        self.assertLess(told, 4 * 64 * 8 + 8 / 2 * 64 + 1024)  # tensors in whole tiles
+
+
+class Faults(TrainersFaultTests, TrainersTest):
+    """Three trainers."""
+
+    def begin_trainers(self, trainers, *args, environment=None, **options):
+        self.updates = self.path("updates")
+        environment = {**(environment or {}), "SHOAL_TEST_COUNT": str(self.updates)}
+        return super().begin_trainers(trainers, *args, environment=environment, **options)
+
+    def done_twice(self, done, before):
+        self.assertLessEqual(os.stat(self.updates).st_size, self.TRAINERS * (STEPS + 1))
+
+
+class Join(TrainersJoinTests, TrainersTest):
+    def test_one_trainer_that_others_join(self):
+        expected = self.reference(updates=40)
+        run = self.begin_trainers(1, *self.args(updates=40), "--bind-address=tcp://127.0.0.1:*", environment=self.SLOW)
+        run.wait_for_rows(1)
+        joined = self.start_follower(run)
+        self.wait_for_trainers(run, 2)
+        self.same_end(expected, run)
+        _, err = joined.communicate(timeout=60)
+        self.assertEqual(0, joined.returncode, err)
+        self.assertIn("the run is over", err)
+
+    def test_what_status_says(self):
+        run = self.begin_trainers(2, *self.args(updates=200), environment=self.SLOW)
+        run.wait_for_workers(2)
+        seen = run.wait_for_status(lambda s: s["traffic"]["collective_bytes"] > 0, "collectives")
+        self.assertEqual([("follower", 1), ("trainer", 0)], sorted((w["role"], w["rank"]) for w in seen["workers"]))
+        text = self.call("--status", run.out)
+        self.assertEqual(0, text.code, text)
+        self.assertRegex(text.out, r"trainer +0 ")
+        self.assertRegex(text.out, r"[1-9]\d* bytes between trainers")
+
+
+class Refusals(TrainersTest):
+    def test_usage(self):
+        self.refused(2, ["--workers 65", "at most 64"], "cartpole", "--workers=65")
+        self.refused(2, ["--join", "--steps"], "--join=tcp://127.0.0.1:1", "--steps=1000")
+
+    def test_without_gloo(self):
+        """Said before anything is started or written."""
+        (self.folder / "libshoal_gloo.so").write_text("no library")
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(self.folder)}
+        self.refused(1, ["libshoal_gloo.so"], "cartpole", "--workers=2", env=environment)
+
+    def test_on_the_gpu(self):
+        """GPUs do not share updates."""
+        if os.environ.get("SHOAL_TEST_CUDA") != "required":
+            self.skipTest("no GPU is wanted")
+        self.refused(1, ["cuda"], "cartpole", "--workers=2", "--device=cuda")
+
+
+if __name__ == "__main__":
+    harness.main()
