@@ -2,11 +2,13 @@
 """pporun with several trainers: the same parameters for any number of them and after any fault, and nothing done twice."""
 
 import os
+import subprocess
 
 import pporun_harness as harness
-from pporun_harness import PPORUN, SANITIZED, WorkersTest
+from pporun_harness import PPORUN, SANITIZED, CudaTests, WorkersTest
 
 from cli_trainers import STEPS, TrainersFaultTests, TrainersJoinTests, TrainersResumeTests, TrainersTests
+from workers_harness import PATIENCE_S
 
 
 class TrainersTest(TrainersTests, WorkersTest):
@@ -106,11 +108,34 @@ class Refusals(TrainersTest):
         environment = {**os.environ, "LD_LIBRARY_PATH": str(self.folder)}
         self.refused(1, ["libshoal_gloo.so"], "cartpole", "--workers=2", env=environment)
 
+
+class Cuda(CudaTests, TrainersTest):
+    """Trainers on the GPU, and on both kinds of device."""
+
+    UPDATES = 3
+    CHANGES = {"updates": UPDATES, "epochs": 1, "minibatches": 2, "test_every": 1000, "test_episodes": 1}
+
+    def shared(self, expected, run):
+        """To the same end, with a gradient from each to the other in every minibatch."""
+        done = self.same_end(expected, run)
+        self.assertGreater(done["workers"]["collective_bytes"], 2 * 2 * self.UPDATES * 4 * done["params"])
+        return done
+
     def test_on_the_gpu(self):
-        """GPUs do not share updates."""
-        if os.environ.get("SHOAL_TEST_CUDA") != "required":
-            self.skipTest("no GPU is wanted")
-        self.refused(1, ["cuda"], "cartpole", "--workers=2", "--device=cuda")
+        expected = self.reference(**self.CHANGES)
+        run = self.begin_trainers(2, *self.args(**self.CHANGES, device="cuda"), "--min-workers=2", "--hang-limit=60",
+                                  tool=PPORUN)  # fmt: skip
+        self.assertIn("cuda", self.shared(expected, run)["device"])
+
+    def test_mixed(self):
+        changes = {**self.CHANGES, "recurrent": 5}
+        expected = self.reference("pendulum", **changes)
+        run = self.begin_trainers(1, *self.args("pendulum", **changes), "--bind-address=tcp://127.0.0.1:*", "--min-workers=2",
+                                  "--hang-limit=60", tool=PPORUN)  # fmt: skip
+        run.wait_for_workers(1)
+        with subprocess.Popen([PPORUN, "--join", run.out, "--device=cuda", "--quiet"]) as joined:
+            self.shared(expected, run)
+            self.assertEqual(0, joined.wait(PATIENCE_S))
 
 
 if __name__ == "__main__":
