@@ -43,7 +43,7 @@ class Hash(TrainersResumeTests, TrainersTest):
     def test_settings_that_matter(self):
         self.compare("cartpole", "--shared", "--no-normalize-obs", recurrent=5, hidden="19", precision="bf16",
                      minibatches=2, numbers=[2])  # fmt: skip
-        self.compare("parking", "--no-normalize-reward", "--randomize=max_speed_mps=3:5", shards=4, numbers=[5])
+        self.compare("parking", "--no-normalize-reward", "--randomize=drag_per_s=0.05:0.2", shards=4, numbers=[5])
 
     def test_more_trainers_than_shards(self):
         self.compare("cartpole", shards=2, numbers=[3])
