@@ -210,7 +210,7 @@ static void on_hello(Master *m, const HostIdentity *identity, const HostMessage 
 
 // ---- liveness ------------------------------------------------------------------------------------------------------
 
-// It has a lease, or has not yet let go of one that others have done.
+// It has a lease, or has not yet let go of one that others have done, or is at its part of an update.
 static bool is_busy(const MasterWorker *w) { return w->lease != 0 || w->at_lease != 0; }
 
 static void on_tick(Master *m, MasterWorker *w, const HostMessage *message) {

@@ -68,6 +68,15 @@ class Faults(TrainersFaultTests, TrainersTest):
         environment = {**(environment or {}), "SHOAL_TEST_COUNT": str(self.updates)}
         return super().begin_trainers(trainers, *args, environment=environment, **options)
 
+    def test_a_thread_that_spins(self):
+        """Within an update, while the others wait for its part."""
+        marker = self.path("marker")
+        run = self.begin_trainers(3, *self.args(checkpoint_every=50), "--hang-limit=1", "--min-workers=3",
+                                  environment={**self.SLOW, "SHOAL_TEST_SPIN": str(marker)})  # fmt: skip
+        done = self.same_end(self.expected, run)
+        self.assertTrue(marker.exists())
+        self.assertTrue(done["workers"]["groups"] > 1 or "ended" in done["stderr"], done)  # the lead's own count
+
     def done_twice(self, done, before):
         self.assertLessEqual(os.stat(self.updates).st_size, self.TRAINERS * (STEPS + 1))
 
