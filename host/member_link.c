@@ -377,7 +377,11 @@ static void tick(HostMember *m) {
     pthread_mutex_lock(&m->mutex);
     HostMessage message = {
         .type = HOST_MESSAGE_TICK,
-        .value = {looks, m->is_computing ? m->lease : m->is_updating ? -1 : 0, m->label, m->figures.collective_bytes},
+        .value = {looks,
+                  m->is_computing  ? m->lease
+                  : m->is_updating ? -1
+                                   : 0,
+                  m->label, m->figures.collective_bytes},
     };
     if (host_link_send(&m->link, NULL, &message) != STATUS_OK) m->heard_s = 0;
     if (m->comm != NULL && host_stop_pending()) host_comm_abort(m->comm);

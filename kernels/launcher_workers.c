@@ -31,7 +31,9 @@ static bool follows(const LaunchRun *run) {
 static int trainers_of(const LaunchRun *run) { return (int)host_config_int(&run->config, trainers_option(run)); }
 
 // Whether there are several trainers, or may come to be.
-static bool has_trainers(const LaunchRun *run) { return trainers_of(run) > 1 || run->trainer->workers->evaluate == NULL; }
+static bool has_trainers(const LaunchRun *run) {
+    return trainers_of(run) > 1 || run->trainer->workers->evaluate == NULL;
+}
 
 static const char *text(const LaunchRun *run, const char *name) { return host_config_chars(&run->config, name); }
 

@@ -1,8 +1,8 @@
 // pporun for the tests of several trainers: linked so that all learning on the CPU goes through here (--wrap).
 //
-// SHOAL_TEST_SLOW_MS=N makes every update take so much longer; SHOAL_TEST_COUNT=FILE has every process add a byte to the
-// file for every update that it begins; SHOAL_TEST_SPIN=FILE has the first process that makes the file compute for ever, in
-// its fourth update.
+// SHOAL_TEST_SLOW_MS=N makes every update take so much longer; SHOAL_TEST_COUNT=FILE has every process add a byte to
+// the file for every update that it begins; SHOAL_TEST_SPIN=FILE has the first process that makes the file compute for
+// ever, in its fourth update.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
