@@ -133,20 +133,20 @@ static void fold_tiles(void *context, int64_t begin, int64_t end, int worker) {
 
 enum { TILES_GRAIN = 16 }; // pieces of parameters large enough to be worth handing out
 
-static void fold_gradients(CpuPpo *ppo, float *gradients, int64_t count, int64_t stride) {
-    Fold fold = {ppo->isa->ppo, gradients, count, stride};
+static void fold_gradients(const CpuPpo *ppo, Fold fold) {
     host_pool_for(ppo->pool, ppo->net.gradient / PPO_TILE, TILES_GRAIN, fold_tiles, &fold);
 }
 
 // The sum over all shards: from where the groups' own trees end, then from where the trainers' end.
 static Status sum_gradients(CpuPpo *ppo) {
     HOST_TRACE_SCOPE(LEARNING, "ppo gradient sum");
+    const PpoKernels *kernels = ppo->isa->ppo;
     float *sum = ppo->gradients;
-    fold_gradients(ppo, sum, ppo->own_shards / ppo->group_shards, ppo->net.gradient);
+    fold_gradients(ppo, (Fold){kernels, sum, ppo->own_shards / ppo->group_shards, ppo->net.gradient});
     if (ppo->comm != NULL && ppo->comm->size > 1) {
         TRY(cpu_ppo_group_gradients(ppo));
         sum = cpu_ppo_group_gradient(ppo, 0);
-        fold_gradients(ppo, sum, ppo->sharers, cpu_ppo_group_stride(ppo));
+        fold_gradients(ppo, (Fold){kernels, sum, ppo->sharers, cpu_ppo_group_stride(ppo)});
     }
     ppo_net_unpack(&ppo->net, sum, ppo->gradient);
     return STATUS_OK;
