@@ -40,9 +40,10 @@ Status launch_check_workers(const LaunchRun *run) {
                          (long long)least, (long long)workers);
     }
     int64_t trainers = host_config_int(&run->config, "trainers");
-    if (trainers > workers)
-        return host_fail(STATUS_USAGE, "--trainers %lld: there are --workers %lld", (long long)trainers,
-                         (long long)workers);
+    if (trainers > workers && text(run, "bind_address")[0] == '\0') {
+        return host_fail(STATUS_USAGE, "--trainers %lld: there are --workers %lld; --bind-address lets others join",
+                         (long long)trainers, (long long)workers);
+    }
     return trainers > 1 ? host_comm_gloo_check() : STATUS_OK;
 }
 
@@ -412,7 +413,9 @@ static Status write_endpoint(const LaunchRun *run, const char *endpoint) {
 }
 
 static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
-    int threads, cores = share_cores(run, &threads), trainers = (int)host_config_int(&run->config, "trainers");
+    int threads, cores = share_cores(run, &threads), workers = (int)host_config_int(&run->config, "workers");
+    int trainers = (int)host_config_int(&run->config, "trainers");
+    if (trainers > workers) trainers = workers; // the others join from elsewhere
     plan_commands(run, plan, threads, cores);
     if (plan->master.is_short || plan->trainer.is_short || plan->trainer_again.is_short || plan->follower.is_short ||
         plan->evaluator.is_short)
@@ -422,9 +425,9 @@ static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
     host_payload_sweep(host_secret_tag(&keys)); // of this run when it was killed, all of it
     TRY(write_endpoint(run, plan->endpoint));
     if (!run->options.quiet) {
-        fprintf(stderr, "%s: %lld workers of %d thread%s; others join with: %s --join %s --secret %s/secret\n",
-                run->trainer->tool, (long long)host_config_int(&run->config, "workers"), threads,
-                threads == 1 ? "" : "s", run->trainer->tool, plan->endpoint, run->dir.path);
+        fprintf(stderr, "%s: %d workers of %d thread%s; others join with: %s --join %s --secret %s/secret\n",
+                run->trainer->tool, workers, threads, threads == 1 ? "" : "s", run->trainer->tool, plan->endpoint,
+                run->dir.path);
     }
     HostSupervision supervision = {
         .tool = run->trainer->tool,
@@ -435,7 +438,7 @@ static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
         .follower = plan->follower.at,
         .evaluator = plan->evaluator.at,
         .followers = trainers - 1,
-        .evaluators = (int)host_config_int(&run->config, "workers") - trainers,
+        .evaluators = workers - trainers,
         .listen_fd = fd,
         .cores = cores,
         .quiet = run->options.quiet,

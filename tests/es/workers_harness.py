@@ -54,11 +54,11 @@ def payloads(pid):
 
 
 class WorkersRun:
-    """A run of several workers, on its way."""
+    """A run of several workers, on its way. prefix: what calls are made by, where they are not this host's."""
 
-    def __init__(self, out, args, environment=None, tool=ESRUN):
-        self.out, self.args, self.names = Path(out), [str(a) for a in args], set()
-        call = [tool, *self.args, "--json", "--quiet"] + ([] if "--resume" in self.args else ["--out", str(out)])
+    def __init__(self, out, args, environment=None, tool=ESRUN, prefix=()):
+        self.out, self.args, self.names, self.prefix = Path(out), [str(a) for a in args], set(), prefix
+        call = [*prefix, tool, *self.args, "--json", "--quiet"] + ([] if "--resume" in self.args else ["--out", str(out)])
         self.process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.out.parent,
                                         env={**os.environ, **(environment or {})})  # fmt: skip
 
@@ -83,7 +83,7 @@ class WorkersRun:
         self.wait_until(lambda: self.rows() >= count, f"{count} generations")
 
     def status(self):
-        done = subprocess.run([ESRUN, "--status", self.out, "--json"], capture_output=True, text=True, check=False)
+        done = subprocess.run([*self.prefix, ESRUN, "--status", self.out, "--json"], capture_output=True, text=True, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def wait_for_status(self, holds, what):
