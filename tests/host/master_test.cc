@@ -14,11 +14,11 @@
 #include <thread>
 #include <vector>
 
+#include "host/address.h"
 #include "host/clock.h"
 #include "host/link.h"
 #include "host/member.h"
 #include "host/signals.h"
-#include "host/supervise.h"
 #include "tests/host/master_fixture.h"
 #include "tests/kernels/fresh_seed.h"
 
