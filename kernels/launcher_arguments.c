@@ -30,12 +30,12 @@ static bool is_one_of(const char *name, const char *const *names) {
     return false;
 }
 
-void launch_add_given(const LaunchRun *run, LaunchArguments *arguments, bool settings, const char *const *left_out) {
+void launch_add_given(const LaunchRun *run, LaunchArguments *arguments, unsigned kinds, const char *const *left_out) {
     const ConfigTable *table = run->trainer->table;
     for (int i = 0; i < table->count; i++) {
         const ConfigOption *option = &table->options[i];
         if (host_config_layer(&run->config, option->name) != CONFIG_ARGS || is_one_of(option->name, left_out)) continue;
-        if (!option->command && !settings) continue;
+        if ((kinds & (option->command ? LAUNCH_COMMANDS : LAUNCH_SETTINGS)) == 0) continue;
         char value[HOST_TEXT_MAX];
         if (option->type != CONFIG_TYPE_LIST) {
             launch_add(arguments, option->name, host_config_text(&run->config, option->name, value, sizeof value));

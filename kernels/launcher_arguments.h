@@ -7,7 +7,7 @@
 
 #include "kernels/launcher_run.h"
 
-enum { LAUNCH_ARGUMENTS_MAX = 256 };
+enum { LAUNCH_ARGUMENTS_MAX = 256, LAUNCH_SETTINGS = 1, LAUNCH_COMMANDS = 2 };
 
 // Zeros: no words.
 typedef struct LaunchArguments {
@@ -21,9 +21,9 @@ void launch_add_word(LaunchArguments *arguments, const char *word);
 // --name=value
 void launch_add(LaunchArguments *arguments, const char *name, const char *value);
 
-// Passes on what the command line gave, but for some: what is about this call, and with `settings` the run's settings.
-// left_out: ended by a NULL.
-void launch_add_given(const LaunchRun *run, LaunchArguments *arguments, bool settings, const char *const *left_out);
+// Passes on what the command line gave, but for some. kinds: LAUNCH_SETTINGS of the run, LAUNCH_COMMANDS about this
+// call; left_out: ended by a NULL.
+void launch_add_given(const LaunchRun *run, LaunchArguments *arguments, unsigned kinds, const char *const *left_out);
 
 // What makes a process a worker of the run whose master is at `where`; follower_at: a trainer, whose collectives listen
 // there; NULL: an evaluator.

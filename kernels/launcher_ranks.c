@@ -11,7 +11,7 @@
 #include "host/clock.h"
 #include "host/master.h"
 #include "host/signals.h"
-#include "kernels/launcher_arguments.h"
+#include "kernels/launcher_emit.h"
 
 #define ASK_S 1.0 // that a master has for an answer
 enum { LOOK_EVERY_MS = 50, RANKS_MAX = 65536, RANKS_NONE = 1 };
@@ -82,7 +82,8 @@ static Status check_rank(const LaunchRun *run) {
 
 Status launch_find_rank(LaunchRun *run) {
     const LaunchOptions *o = &run->options;
-    if (host_config_choice(&run->config, "ranks") == RANKS_NONE || o->dry_run || o->eval[0] != '\0') return STATUS_OK;
+    bool runs_nothing = o->dry_run || o->eval[0] != '\0' || launch_emits(run);
+    if (runs_nothing || host_config_choice(&run->config, "ranks") == RANKS_NONE) return STATUS_OK;
     TRY(read_environment(&run->rank));
     return run->rank.count > 1 ? check_rank(run) : STATUS_OK;
 }
@@ -147,13 +148,17 @@ static Status await_master(const LaunchRun *run, const char *folder, char endpoi
 static Status become_worker(const LaunchRun *run, const char *folder, const char *endpoint) {
     LaunchArguments arguments = {0};
     char address[HOST_ENDPOINT_MAX], bind[16];
+    int threads = run->options.threads;
+    // Cores that others may have, too, are not to be shared with them for good.
+    bool are_all_its_own = threads == 0 || threads == host_cpu_allowed();
+    bool is_bound = are_all_its_own || host_config_layer(&run->config, "bind") == CONFIG_ARGS;
     const ConfigOption *trainers = host_config_find(run->trainer->table, "trainers");
     bool follows = trainers == NULL || run->rank.rank < host_config_int(&run->config, "trainers");
     TRY(host_address_towards(endpoint, address, sizeof address));
     launch_add_word(&arguments, run->trainer->tool);
     launch_add_helper(run, &arguments, folder, follows ? address : NULL);
     launch_add(&arguments, "threads", text(run, "threads"));
-    launch_add(&arguments, "bind", host_config_text(&run->config, "bind", bind, sizeof bind));
+    launch_add(&arguments, "bind", is_bound ? host_config_text(&run->config, "bind", bind, sizeof bind) : "none");
     if (text(run, "secret")[0] != '\0') launch_add(&arguments, "secret", text(run, "secret"));
     Status status = host_fail(STATUS_MEMORY, "the command line is too long to be passed on");
     if (!arguments.is_short) {

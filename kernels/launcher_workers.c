@@ -9,7 +9,7 @@
 #include "host/master.h"
 #include "host/payload.h"
 #include "host/supervise.h"
-#include "kernels/launcher_arguments.h"
+#include "kernels/launcher_emit.h"
 #include "kernels/launcher_ranks.h"
 
 enum { ROLE_AUTO, ROLE_MASTER, ROLE_TRAINER, ROLE_FOLLOWER };
@@ -262,6 +262,7 @@ static Status show_status(const LaunchRun *run) {
 }
 
 Status launch_help_run(LaunchRun *run) {
+    if (launch_emits(run)) return host_fail(STATUS_USAGE, "--emit is for a run's own command line");
     if (text(run, "status")[0] != '\0') return show_status(run);
     return role(run) == ROLE_MASTER ? be_master(run) : be_helper(run);
 }
@@ -324,12 +325,13 @@ static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cor
     launch_add(&plan->trainer, "join", plan->endpoint);
     launch_add(&plan->trainer, "role", "trainer");
     launch_add(&plan->trainer, run->options.resume[0] != '\0' ? "resume" : "out", run->dir.path);
-    launch_add_given(run, &plan->trainer, true, not_trainer);
+    launch_add_given(run, &plan->trainer, LAUNCH_SETTINGS | LAUNCH_COMMANDS, not_trainer);
     launch_add(&plan->trainer_again, "join", plan->endpoint);
     launch_add(&plan->trainer_again, "role", "trainer");
     launch_add(&plan->trainer_again, "resume", run->dir.path);
     // A run that goes on may have been given other settings, which it does not have until its first life has begun.
-    launch_add_given(run, &plan->trainer_again, run->options.resume[0] != '\0', not_again);
+    unsigned kinds = run->options.resume[0] != '\0' ? LAUNCH_SETTINGS | LAUNCH_COMMANDS : LAUNCH_COMMANDS;
+    launch_add_given(run, &plan->trainer_again, kinds, not_again);
 }
 
 // The run's folder is made or found here, so that a trainer that is started again has the same one.
