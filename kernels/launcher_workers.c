@@ -388,9 +388,9 @@ static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
                                sizeof elsewhere));
     TRY(write_endpoint(run, elsewhere));
     if (!run->options.quiet) {
-        fprintf(stderr, "%s: %d workers of %d thread%s; others join with: %s --join %s --secret %s/secret\n",
-                run->trainer->tool, workers, threads, threads == 1 ? "" : "s", run->trainer->tool, elsewhere,
-                run->dir.path);
+        fprintf(stderr, "%s: %d worker%s of %d thread%s; others join with: %s --join %s --secret %s/secret\n",
+                run->trainer->tool, workers, workers == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
+                run->trainer->tool, elsewhere, run->dir.path);
     }
     HostSupervision supervision = {
         .tool = run->trainer->tool,
