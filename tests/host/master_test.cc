@@ -240,6 +240,23 @@ void evaluate(const HostMemberOptions &options) {
     host_member_close(m, false);
 }
 
+class MasterOfTwo : public MasterTest {
+    void prepare(HostMasterOptions *options) const override { options->workers = 2; }
+};
+
+TEST_F(MasterOfTwo, WhoComesAfterTheEndIsToldSo) {
+    HostMember *trainer = nullptr, *late = nullptr;
+    HostMemberOptions options = member(HOST_ROLE_TRAINER);
+    ASSERT_OK(host_member_open(&options, &trainer));
+    host_member_close(trainer, true);
+    is_over_ = true;
+    sleep_ms(200);
+    options = member(HOST_ROLE_EVALUATOR);
+    ASSERT_OK(host_member_open(&options, &late));
+    EXPECT_STREQ("", host_member_settings(late)); // there is nothing to do
+    host_member_close(late, false);
+}
+
 TEST_F(MasterTest, RoundsOfThreeWorkers) {
     HostMemberOptions trainer = member(HOST_ROLE_TRAINER), evaluator = member(HOST_ROLE_EVALUATOR);
     HostMember *m;
