@@ -155,6 +155,7 @@ int main(int argc, char **argv) {
                 "esrun ENV --workers N      train with the help of N - 1 evaluators\n"
                 "esrun ENV --workers N --trainers T   T of them hold the state and share its update\n"
                 "esrun --join ENDPOINT      evaluate for a run elsewhere\n"
+                "esrun ENV --emit slurm     print a job script that starts the run; --emit k8s: manifests\n"
                 "esrun --status ENDPOINT    what a run's workers do\n",
         .step = "generation",
         .length = "generations",

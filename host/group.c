@@ -193,34 +193,53 @@ void host_group_close(HostGroup *g) {
 
 // ---- what a meeting is given: the group's calls, whose failure is noted --------------------------------------------
 
-static Status note(HostComm *shown, Status status) {
-    if (status != STATUS_OK) ((HostGroup *)shown)->has_failed = true;
+// Whether this trainer computes, and does not wait for others: what shows that it hangs differs.
+static void set_updating(HostGroup *g, bool is_updating) {
+    pthread_mutex_lock(&g->member->mutex);
+    g->member->is_updating = is_updating;
+    pthread_mutex_unlock(&g->member->mutex);
+}
+
+static HostComm *enter(HostComm *shown) {
+    HostGroup *g = (HostGroup *)shown;
+    set_updating(g, false);
+    return g->comm;
+}
+
+static Status leave(HostComm *shown, Status status) {
+    HostGroup *g = (HostGroup *)shown;
+    host_stop_requested(); // a look at it shows that this thread moves
+    set_updating(g, true);
+    if (status != STATUS_OK) g->has_failed = true;
     return status;
 }
 
-static HostComm *inner(HostComm *shown) { return ((HostGroup *)shown)->comm; }
-
 static Status shown_all_gather(HostComm *comm, const void *part, void *all, size_t part_bytes, double deadline_s) {
-    return note(comm, inner(comm)->ops->all_gather(inner(comm), part, all, part_bytes, deadline_s));
+    HostComm *inner = enter(comm);
+    return leave(comm, inner->ops->all_gather(inner, part, all, part_bytes, deadline_s));
 }
 
 static Status shown_broadcast(HostComm *comm, void *data, size_t size_bytes, int root, double deadline_s) {
-    return note(comm, inner(comm)->ops->broadcast(inner(comm), data, size_bytes, root, deadline_s));
+    HostComm *inner = enter(comm);
+    return leave(comm, inner->ops->broadcast(inner, data, size_bytes, root, deadline_s));
 }
 
 static Status shown_send(HostComm *comm, const void *data, size_t size_bytes, int to, double deadline_s) {
-    return note(comm, inner(comm)->ops->send(inner(comm), data, size_bytes, to, deadline_s));
+    HostComm *inner = enter(comm);
+    return leave(comm, inner->ops->send(inner, data, size_bytes, to, deadline_s));
 }
 
 static Status shown_recv(HostComm *comm, void *data, size_t size_bytes, int from, double deadline_s) {
-    return note(comm, inner(comm)->ops->recv(inner(comm), data, size_bytes, from, deadline_s));
+    HostComm *inner = enter(comm);
+    return leave(comm, inner->ops->recv(inner, data, size_bytes, from, deadline_s));
 }
 
 static Status shown_barrier(HostComm *comm, double deadline_s) {
-    return note(comm, inner(comm)->ops->barrier(inner(comm), deadline_s));
+    HostComm *inner = enter(comm);
+    return leave(comm, inner->ops->barrier(inner, deadline_s));
 }
 
-static void shown_abort(HostComm *comm) { host_comm_abort(inner(comm)); }
+static void shown_abort(HostComm *comm) { host_comm_abort(((HostGroup *)comm)->comm); }
 
 static void shown_free(HostComm *comm) { (void)comm; } // the group's own
 
@@ -233,6 +252,7 @@ static void begin_meeting(HostGroup *g, int64_t label, HostMeeting *meeting) {
     g->shown = (HostComm){.ops = &shown_ops, .rank = g->comm->rank, .size = g->comm->size};
     *meeting = (HostMeeting){.label = label, .comm = &g->shown, .is_new = g->is_new};
     g->has_failed = false;
+    set_updating(g, true);
 }
 
 // Waits for the master's word on a group; size 0: there is no master, nor was there for a while. The mutex is held.
@@ -296,6 +316,7 @@ Status host_group_answer(HostGroup *g, HostMeeting *meeting, bool *is_called) {
 
 Status host_group_settle(HostGroup *g, Status status, bool *is_held) {
     pthread_mutex_lock(&g->member->mutex);
+    g->member->is_updating = false;
     g->member->figures.collective_bytes += g->shown.traffic_bytes;
     pthread_mutex_unlock(&g->member->mutex);
     g->shown.traffic_bytes = 0;

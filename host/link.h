@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <zmq.h>
 
+#include "host/address.h"
 #include "host/secret.h"
 #include "host/wire.h"
 
@@ -15,7 +16,7 @@
 extern "C" {
 #endif
 
-enum { HOST_ENDPOINT_MAX = 256, HOST_IDENTITY_MAX = 16 };
+enum { HOST_IDENTITY_MAX = 16 };
 
 typedef struct HostLink {
     void *context;

@@ -200,6 +200,7 @@ static void on_hello(Master *m, const HostIdentity *identity, const HostMessage 
     if (m->is_finished) {
         MasterWorker stranger = {.identity = *identity};
         master_send(m, &stranger, &(HostMessage){.type = HOST_MESSAGE_FINISH});
+        m->counts.joins++;
     } else if (fault[0] != '\0') {
         refuse(m, identity, fault);
     } else {
@@ -210,7 +211,7 @@ static void on_hello(Master *m, const HostIdentity *identity, const HostMessage 
 
 // ---- liveness ------------------------------------------------------------------------------------------------------
 
-// It has a lease, or has not yet let go of one that others have done.
+// It has a lease, or has not yet let go of one that others have done, or is at its part of an update.
 static bool is_busy(const MasterWorker *w) { return w->lease != 0 || w->at_lease != 0; }
 
 static void on_tick(Master *m, MasterWorker *w, const HostMessage *message) {
@@ -443,7 +444,8 @@ static void look_around(Master *m) {
 
 static bool is_over(const Master *m) {
     if (host_stop_requested()) return true;
-    return m->is_finished && (m->worker_count == 0 || host_now_s() - m->finished_s > FAREWELL_S);
+    bool all_know = m->worker_count == 0 && m->counts.joins >= m->options->workers;
+    return m->is_finished && (all_know || host_now_s() - m->finished_s > FAREWELL_S);
 }
 
 static void serve(Master *m) {

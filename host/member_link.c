@@ -377,14 +377,19 @@ static void tick(HostMember *m) {
     pthread_mutex_lock(&m->mutex);
     HostMessage message = {
         .type = HOST_MESSAGE_TICK,
-        .value = {looks, m->is_computing ? m->lease : 0, m->label, m->figures.collective_bytes},
+        .value = {looks,
+                  m->is_computing  ? m->lease
+                  : m->is_updating ? -1
+                                   : 0,
+                  m->label, m->figures.collective_bytes},
     };
     if (host_link_send(&m->link, NULL, &message) != STATUS_OK) m->heard_s = 0;
     if (m->comm != NULL && host_stop_pending()) host_comm_abort(m->comm);
     bool is_silent = now_s - m->heard_s > GONE_AFTER_S;
     m->lost_since_s = !is_silent ? 0 : m->lost_since_s > 0 ? m->lost_since_s : now_s;
     m->is_master_gone = now_s - m->heard_s > m->patience_s;
-    if (m->is_suspected && (!m->is_computing || looks != m->suspected_looks)) m->is_suspected = false;
+    bool is_busy = m->is_computing || m->is_updating;
+    if (m->is_suspected && (!is_busy || looks != m->suspected_looks)) m->is_suspected = false;
     bool hangs = m->is_suspected && now_s - m->suspected_s > HANGS_AFTER_S;
     pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->mutex);

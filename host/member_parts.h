@@ -86,7 +86,8 @@ struct HostMember { // NOLINT(clang-analyzer-optin.performance.Padding): in the 
     bool has_task;
     HostTask task;
     bool is_computing, is_abandoned;
-    int64_t lease; // being computed
+    bool is_updating; // computes in a meeting of trainers, and waits for none of them
+    int64_t lease;    // being computed
     int64_t label;
     bool is_suspected; // of hanging
     int64_t suspected_looks;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,72 +27,6 @@
 #define FAREWELL_S   1.0 // until evaluators are told to end, which they were by the master
 #define KILL_AFTER_S 3.0
 enum { LIVES_MAX = 40, FRUITLESS_MAX = 10, POLL_MS = 20, EXIT_USAGE = 2 };
-
-// ---- the address ---------------------------------------------------------------------------------------------------
-
-// Splits "tcp://HOST:PORT"; an IPv6 address stands in brackets.
-static Status split_address(const char *address, char host[HOST_ADDRESS_MAX], char port[16]) {
-    const char *at = strncmp(address, "tcp://", 6) == 0 ? address + 6 : "", *colon = strrchr(at, ':');
-    size_t length = colon != NULL ? (size_t)(colon - at) : 0;
-    if (length == 0 || length >= HOST_ADDRESS_MAX || strlen(colon + 1) == 0 || strlen(colon + 1) >= 16)
-        return host_fail(STATUS_USAGE, "'%s' is no address; one looks like tcp://0.0.0.0:5555", address);
-    snprintf(host, HOST_ADDRESS_MAX, "%.*s", (int)length, at);
-    if (host[0] == '[' && host[length - 1] == ']') {
-        memmove(host, host + 1, length - 2);
-        host[length - 2] = '\0';
-    }
-    snprintf(port, 16, "%s", strcmp(colon + 1, "*") == 0 ? "0" : colon + 1);
-    return STATUS_OK;
-}
-
-Status host_address_host(const char *address, char host[HOST_ADDRESS_MAX]) {
-    char port[16];
-    return split_address(address, host, port);
-}
-
-static Status bind_to(const struct addrinfo *to, const char *address, int *fd) {
-    const int one = 1;
-    *fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (*fd < 0) return host_fail(STATUS_SYSTEM, "cannot listen at %s: %s", address, strerror(errno));
-    if (setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
-        bind(*fd, to->ai_addr, to->ai_addrlen) == 0 && listen(*fd, SOMAXCONN) == 0)
-        return STATUS_OK;
-    int reason = errno;
-    close(*fd);
-    return host_fail(STATUS_SYSTEM, "cannot listen at %s: %s", address, strerror(reason));
-}
-
-// Where this host reaches a socket that listens: a socket that listens everywhere is reached by loopback.
-static Status reach(int fd, const char *address, char *endpoint, int endpoint_bytes) {
-    struct sockaddr_storage bound = {0};
-    socklen_t length = sizeof bound;
-    char host[256], port[16];
-    if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0 ||
-        getnameinfo((struct sockaddr *)&bound, length, host, sizeof host, port, sizeof port,
-                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-        return host_fail(STATUS_SYSTEM, "cannot tell where %s listens", address);
-    if (strcmp(host, "0.0.0.0") == 0) snprintf(host, sizeof host, "127.0.0.1");
-    if (strcmp(host, "::") == 0) snprintf(host, sizeof host, "::1");
-    bool is_v6 = bound.ss_family == AF_INET6;
-    snprintf(endpoint, (size_t)endpoint_bytes, "tcp://%s%s%s:%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
-    return STATUS_OK;
-}
-
-Status host_listen(const char *address, int *fd, char *endpoint, int endpoint_bytes) {
-    char host[256], port[16];
-    TRY(split_address(address, host, port));
-    struct addrinfo *found = NULL, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    bool everywhere = strcmp(host, "*") == 0;
-    if (everywhere) hints.ai_family = AF_INET;
-    int failed = getaddrinfo(everywhere ? NULL : host, port, &hints, &found);
-    if (failed != 0) return host_fail(STATUS_USAGE, "cannot listen at %s: %s", address, gai_strerror(failed));
-    Status status = bind_to(found, address, fd);
-    freeaddrinfo(found);
-    if (status != STATUS_OK) return status;
-    status = reach(*fd, address, endpoint, endpoint_bytes);
-    if (status != STATUS_OK) close(*fd);
-    return status;
-}
 
 // ---- children ------------------------------------------------------------------------------------------------------
 

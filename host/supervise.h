@@ -10,7 +10,7 @@
 // What dies again and again is given up. A first SIGINT or SIGTERM goes to the trainer, which ends after a checkpoint;
 // the second one ends everything. Children end with their parent.
 //
-// Ownership: options are borrowed. Errors: STATUS_SYSTEM, STATUS_USAGE. Thread safety: none; the process must have one
+// Ownership: options are borrowed. Errors: STATUS_SYSTEM, STATUS_MEMORY. Thread safety: none; the process must have one
 // thread.
 #ifndef SHOAL_HOST_SUPERVISE_H
 #define SHOAL_HOST_SUPERVISE_H
@@ -26,14 +26,6 @@ extern "C" {
 // What a master finds in its environment: the numbers of two open files.
 #define HOST_LISTEN_FD_ENVIRONMENT     "SHOAL_LISTEN_FD"
 #define HOST_SUPERVISOR_FD_ENVIRONMENT "SHOAL_SUPERVISOR_FD"
-
-// The HOST of "tcp://HOST:PORT", without the brackets of an IPv6 address. STATUS_USAGE for what is no address.
-enum { HOST_ADDRESS_MAX = 256 };
-Status host_address_host(const char *address, char host[HOST_ADDRESS_MAX]) HOST_MUST_CHECK;
-
-// Listens at "tcp://HOST:PORT"; HOST may be *, PORT 0 or *: a free one. `endpoint` receives where workers of this host
-// reach it. STATUS_USAGE for what is no address; STATUS_SYSTEM, such as for a port in use.
-Status host_listen(const char *address, int *fd, char *endpoint, int endpoint_bytes) HOST_MUST_CHECK;
 
 typedef struct HostSupervision {
     const char *tool; // for messages

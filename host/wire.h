@@ -30,38 +30,38 @@ extern "C" {
 // group is one set of trainers that have collectives (host/group.h); its number is never used again.
 
 // W(name, integers, whether bytes follow): what they are, in this order
-#define HOST_WIRE_LIST(W)                                                                                          \
-    /* from workers to the master */                                                                               \
-    W(HELLO, 4, 1)   /* protocol, HostRole, pid, threads; JSON: build, version, host, device, settings */          \
-    W(WANT, 0, 0)    /* a lease */                                                                                 \
-    W(TICK, 4, 0)    /* the compute thread's progress counter, the lease it is at (0: none), label, bytes that the \
-                        trainers' groups that it was of have exchanged */                                          \
-    W(DONE, 5, 0)    /* session, round, lease, first, count: computed by the trainer itself */                     \
-    W(REJECT, 3, 0)  /* session, round, lease: an evaluator could not compute it */                                \
-    W(RETURN, 1, 0)  /* lease: handed back */                                                                      \
-    W(CRASH, 2, 0)   /* lease, signal: the compute thread is about to end the process */                           \
-    W(ROUND, 5, 1)   /* session, round, label, count, grain; ranges that are wanted, as pairs (first, count) */    \
-    W(LEAVE, 0, 0)   /* the worker ends */                                                                         \
-    W(REGROUP, 1, 0) /* the group that failed; 0: the trainer is in none and wants to be */                        \
-    W(ASK_STATUS, 0, 0)                                                                                            \
-    /* both ways */                                                                                                \
-    W(RESULT, 5, 1)  /* session, round, lease, first, count; the items' records */                                 \
-    W(FETCH, 2, 0)   /* session, round: its payload is wanted */                                                   \
-    W(PAYLOAD, 2, 1) /* session, round; the payload */                                                             \
-    W(FINISH, 0, 0)  /* the run is over */                                                                         \
-    W(POST, 2, 1)    /* group, bytes of a key; key and value: from one trainer to all others of its group */       \
-    W(MEET, 2, 0)    /* group, label: the lead calls the others */                                                 \
-    /* from the master to workers */                                                                               \
-    W(WELCOME, 2, 1) /* worker, hang limit in ms; the run's settings as JSON */                                    \
-    W(REFUSE, 0, 1)  /* text: why */                                                                               \
-    W(UNKNOWN, 0, 0) /* say HELLO again */                                                                         \
-    W(EPOCH, 4, 0)   /* epoch, evaluators, ms between ticks, whether to wait for workers */                        \
-    W(LEASE, 6, 0)   /* session, round, lease, first, count, label */                                              \
-    W(REFUTED, 4, 0) /* session, round, first, count: an evaluator could not compute these items */                \
-    W(LOST, 3, 0)    /* session, round, item: crashes every worker that computes it */                             \
-    W(ABANDON, 1, 0) /* lease: others have done it */                                                              \
-    W(RESTART, 0, 0) /* the compute thread hangs: end the process */                                               \
-    W(GROUP, 3, 0)   /* group, this trainer's rank, size (0: there is none now) */                                 \
+#define HOST_WIRE_LIST(W)                                                                                              \
+    /* from workers to the master */                                                                                   \
+    W(HELLO, 4, 1) /* protocol, HostRole, pid, threads; JSON: build, version, host, device, settings */                \
+    W(WANT, 0, 0)  /* a lease */                                                                                       \
+    W(TICK, 4, 0)  /* the compute thread's progress counter, the lease it is at (0: none; -1: an update), label, bytes \
+                      that the  trainers' groups that it was of have exchanged */                                      \
+    W(DONE, 5, 0)  /* session, round, lease, first, count: computed by the trainer itself */                           \
+    W(REJECT, 3, 0)  /* session, round, lease: an evaluator could not compute it */                                    \
+    W(RETURN, 1, 0)  /* lease: handed back */                                                                          \
+    W(CRASH, 2, 0)   /* lease, signal: the compute thread is about to end the process */                               \
+    W(ROUND, 5, 1)   /* session, round, label, count, grain; ranges that are wanted, as pairs (first, count) */        \
+    W(LEAVE, 0, 0)   /* the worker ends */                                                                             \
+    W(REGROUP, 1, 0) /* the group that failed; 0: the trainer is in none and wants to be */                            \
+    W(ASK_STATUS, 0, 0)                                                                                                \
+    /* both ways */                                                                                                    \
+    W(RESULT, 5, 1)  /* session, round, lease, first, count; the items' records */                                     \
+    W(FETCH, 2, 0)   /* session, round: its payload is wanted */                                                       \
+    W(PAYLOAD, 2, 1) /* session, round; the payload */                                                                 \
+    W(FINISH, 0, 0)  /* the run is over */                                                                             \
+    W(POST, 2, 1)    /* group, bytes of a key; key and value: from one trainer to all others of its group */           \
+    W(MEET, 2, 0)    /* group, label: the lead calls the others */                                                     \
+    /* from the master to workers */                                                                                   \
+    W(WELCOME, 2, 1) /* worker, hang limit in ms; the run's settings as JSON */                                        \
+    W(REFUSE, 0, 1)  /* text: why */                                                                                   \
+    W(UNKNOWN, 0, 0) /* say HELLO again */                                                                             \
+    W(EPOCH, 4, 0)   /* epoch, evaluators, ms between ticks, whether to wait for workers */                            \
+    W(LEASE, 6, 0)   /* session, round, lease, first, count, label */                                                  \
+    W(REFUTED, 4, 0) /* session, round, first, count: an evaluator could not compute these items */                    \
+    W(LOST, 3, 0)    /* session, round, item: crashes every worker that computes it */                                 \
+    W(ABANDON, 1, 0) /* lease: others have done it */                                                                  \
+    W(RESTART, 0, 0) /* the compute thread hangs: end the process */                                                   \
+    W(GROUP, 3, 0)   /* group, this trainer's rank, size (0: there is none now) */                                     \
     W(STATUS, 0, 1)  /* JSON */
 
 typedef enum HostMessageType {

@@ -7,7 +7,8 @@
 #include "host/clock.h"
 #include "host/signals.h"
 #include "host/trace.h"
-#include "kernels/launcher_run.h"
+#include "kernels/launcher_emit.h"
+#include "kernels/launcher_ranks.h"
 
 enum { CHECKPOINTS_KEPT = 2 };
 
@@ -309,6 +310,10 @@ static Status run_command(LaunchRun *run, int argc, char **argv, int *exit_statu
     if (run->options.list) return launch_print_list(run, run->args.count > 0 ? run->args.positional[0] : NULL, stdout);
     if (launch_is_helper(run)) return launch_help_run(run);
     TRY(trainer->check(trainer->values)); // before anything is opened or written
+    if (launch_emits(run)) return launch_emit(run, stdout);
+    bool is_over;
+    TRY(launch_take_rank(run, &is_over));
+    if (is_over) return STATUS_OK;
     if (launch_is_supervisor(run)) return launch_supervise(run, exit_status);
     TRY(launch_open_device(run));
     if (run->options.dry_run) return run_dry(run);

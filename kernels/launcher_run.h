@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "host/address.h"
 #include "host/metrics.h"
 #include "host/progress.h"
 #include "host/run_dir.h"
@@ -23,11 +24,19 @@ typedef struct LaunchOptions {
     int threads;                         // 0: as many as allowed
 } LaunchOptions;
 
+// Which one of several processes this is that a job's launcher has started by the same command line.
+typedef struct LaunchRank {
+    int rank, count;  // count 0: it was started by itself
+    int hosts;        // that they are on; 0: unknown
+    const char *tool; // "srun", "mpirun": for messages
+} LaunchRank;
+
 typedef struct LaunchRun {
     const KernTrainer *trainer;
     HostConfig config;
     ConfigArgs args;
     LaunchOptions options;
+    LaunchRank rank;
     KernDevice device;
     KernRunState at;
     HostRunDir dir;
@@ -73,7 +82,11 @@ bool launch_is_supervisor(const LaunchRun *run);
 Status launch_supervise(LaunchRun *run, int *exit_status) HOST_MUST_CHECK;
 
 // Checks what the options about workers have to do with each other.
-Status launch_check_workers(const LaunchRun *run) HOST_MUST_CHECK;
+Status launch_check_workers(LaunchRun *run) HOST_MUST_CHECK;
+
+// Where the run's master is, by an endpoint or by the run's folder; and the keys.
+Status launch_find_master(const LaunchRun *run, const char *where, char endpoint[HOST_ENDPOINT_MAX],
+                          HostKeys *keys) HOST_MUST_CHECK;
 
 // Joins the master as the run's trainer, where this process was started as one.
 Status launch_join_as_trainer(LaunchRun *run) HOST_MUST_CHECK;

@@ -5,12 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "host/address.h"
 #include "host/master.h"
 #include "host/payload.h"
 #include "host/supervise.h"
-#include "kernels/launcher_run.h"
+#include "kernels/launcher_emit.h"
+#include "kernels/launcher_ranks.h"
 
-enum { ROLE_AUTO, ROLE_MASTER, ROLE_TRAINER, ROLE_FOLLOWER, ENDPOINT_MAX = 256, ARGUMENTS_MAX = 256 };
+enum { ROLE_AUTO, ROLE_MASTER, ROLE_TRAINER, ROLE_FOLLOWER };
 
 #define STATUS_WAIT_S 5.0
 
@@ -18,20 +20,17 @@ static bool has_workers(const LaunchRun *run) { return run->trainer->workers != 
 
 static int role(const LaunchRun *run) { return host_config_choice(&run->config, "role"); }
 
-// The option that says how many of the workers are trainers.
-static const char *trainers_option(const LaunchRun *run) {
-    return run->trainer->workers->evaluate != NULL ? "trainers" : "workers";
-}
+static bool has_evaluators(const LaunchRun *run) { return run->trainer->workers->evaluate != NULL; }
 
 // Where there are no evaluators, whoever joins is a trainer.
-static bool follows(const LaunchRun *run) {
-    return role(run) == ROLE_FOLLOWER || run->trainer->workers->evaluate == NULL;
+static bool follows(const LaunchRun *run) { return role(run) == ROLE_FOLLOWER || !has_evaluators(run); }
+
+int launch_trainers(const LaunchRun *run) {
+    return has_evaluators(run) ? (int)host_config_int(&run->config, "trainers") : (int)launch_workers(run);
 }
 
-static int trainers_of(const LaunchRun *run) { return (int)host_config_int(&run->config, trainers_option(run)); }
-
 // Whether there are several trainers, or may come to be.
-static bool has_trainers(const LaunchRun *run) { return trainers_of(run) > 1 || run->trainer->workers->evaluate == NULL; }
+static bool has_trainers(const LaunchRun *run) { return launch_trainers(run) > 1 || !has_evaluators(run); }
 
 static const char *text(const LaunchRun *run, const char *name) { return host_config_chars(&run->config, name); }
 
@@ -44,22 +43,26 @@ bool launch_is_helper(const LaunchRun *run) {
 bool launch_is_supervisor(const LaunchRun *run) {
     if (!has_workers(run) || role(run) != ROLE_AUTO || run->options.dry_run || run->options.eval[0] != '\0')
         return false;
-    return host_config_int(&run->config, "workers") > 1 || text(run, "bind_address")[0] != '\0';
+    return launch_workers(run) > 1 || text(run, "bind_address")[0] != '\0';
 }
 
-Status launch_check_workers(const LaunchRun *run) {
+Status launch_check_workers(LaunchRun *run) {
     if (!has_workers(run) || role(run) != ROLE_AUTO) return STATUS_OK;
-    int64_t workers = host_config_int(&run->config, "workers"), least = host_config_int(&run->config, "min_workers");
+    TRY(launch_find_rank(run));
+    int64_t workers = launch_workers(run), least = host_config_int(&run->config, "min_workers");
     if (least > workers && text(run, "bind_address")[0] == '\0') {
-        return host_fail(STATUS_USAGE, "--min-workers %lld: there are %lld; --bind-address lets others join",
+        return host_fail(STATUS_USAGE, "--min-workers %lld: there are %lld workers; --bind-address lets others join",
                          (long long)least, (long long)workers);
     }
-    int trainers = trainers_of(run);
-    if (trainers > workers)
-        return host_fail(STATUS_USAGE, "--trainers %d: there are --workers %lld", trainers, (long long)workers);
+    int64_t trainers = launch_trainers(run);
+    if (trainers > workers && text(run, "bind_address")[0] == '\0') {
+        return host_fail(STATUS_USAGE, "--trainers %lld: there are %lld workers; --bind-address lets others join",
+                         (long long)trainers, (long long)workers);
+    }
     if (trainers > HOST_GROUP_MAX)
-        return host_fail(STATUS_USAGE, "--workers %d: at most %d are trainers", trainers, HOST_GROUP_MAX);
-    return launch_is_supervisor(run) && has_trainers(run) ? host_comm_gloo_check() : STATUS_OK;
+        return host_fail(STATUS_USAGE, "--workers %lld: at most %d are trainers", (long long)trainers, HOST_GROUP_MAX);
+    bool needs_gloo = launch_is_supervisor(run) && has_trainers(run);
+    return needs_gloo && !launch_emits(run) ? host_comm_gloo_check() : STATUS_OK; // a text may be for elsewhere
 }
 
 // ---- where a master is ---------------------------------------------------------------------------------------------
@@ -73,11 +76,10 @@ static Status read_line(const char *path, char *line, size_t size) {
     return STATUS_OK;
 }
 
-// An endpoint, or a run's folder that says where its master is; and the keys.
-static Status find_master(const LaunchRun *run, const char *where, char endpoint[ENDPOINT_MAX], HostKeys *keys) {
+Status launch_find_master(const LaunchRun *run, const char *where, char endpoint[HOST_ENDPOINT_MAX], HostKeys *keys) {
     char path[HOST_PATH_MAX], secret_path[HOST_PATH_MAX];
     snprintf(secret_path, sizeof secret_path, "%s", text(run, "secret"));
-    snprintf(endpoint, ENDPOINT_MAX, "%s", where);
+    snprintf(endpoint, HOST_ENDPOINT_MAX, "%s", where);
     if (strstr(where, "://") == NULL) {
         TRY(host_run_master_path(where, path));
         if (!host_file_exists(path)) {
@@ -86,7 +88,7 @@ static Status find_master(const LaunchRun *run, const char *where, char endpoint
                              "is going on with --workers or --bind-address",
                              where);
         }
-        TRY(read_line(path, endpoint, ENDPOINT_MAX));
+        TRY(read_line(path, endpoint, HOST_ENDPOINT_MAX));
         if (secret_path[0] == '\0') TRY(host_run_secret_path(where, secret_path));
     }
     HostSecret secret;
@@ -108,19 +110,20 @@ static Status file_number(const char *variable, int *fd) {
 }
 
 static Status be_master(LaunchRun *run) {
-    char endpoint[ENDPOINT_MAX];
+    char endpoint[HOST_ENDPOINT_MAX];
     HostKeys keys;
     HostMasterOptions options = {
         .endpoint = endpoint,
         .keys = &keys,
         .build = kern_build_id(),
         .min_workers = (int)host_config_int(&run->config, "min_workers"),
-        .trainers = trainers_of(run),
+        .trainers = launch_trainers(run),
+        .workers = (int)host_config_int(&run->config, "workers"),
         .hang_limit_s = host_config_real(&run->config, "hang_limit"),
     };
     TRY(file_number(HOST_LISTEN_FD_ENVIRONMENT, &options.listen_fd));
     TRY(file_number(HOST_SUPERVISOR_FD_ENVIRONMENT, &options.supervisor_fd));
-    TRY(find_master(run, text(run, "join"), endpoint, &keys));
+    TRY(launch_find_master(run, text(run, "join"), endpoint, &keys));
     return host_master_run(&options);
 }
 
@@ -170,13 +173,10 @@ static Status take_state(void *state, const HostCheckpoint *file, const char *na
 // Collectives listen where the run does, if that is one address; else other hosts cannot reach them.
 static Status open_trainers(LaunchRun *run) {
     char host[HOST_ADDRESS_MAX];
-    const char *address = text(run, "bind_address"), *name = NULL;
-    if (address[0] != '\0') {
-        TRY(host_address_host(address, host));
-        bool is_one = strcmp(host, "*") != 0 && strcmp(host, "0.0.0.0") != 0 && strcmp(host, "::") != 0;
-        name = is_one ? host : NULL;
-    }
-    TRY(host_group_open(run->member, name, &run->group));
+    const char *address = text(run, "bind_address");
+    bool everywhere = true;
+    if (address[0] != '\0') TRY(host_address_host(address, host, &everywhere));
+    TRY(host_group_open(run->member, everywhere ? NULL : host, &run->group));
     KernTrainersOptions options = {.state = run,
                                    .group = run->group,
                                    .done = steps_done,
@@ -190,9 +190,9 @@ static Status open_trainers(LaunchRun *run) {
 
 Status launch_join_as_trainer(LaunchRun *run) {
     if (!has_workers(run) || role(run) != ROLE_TRAINER) return STATUS_OK;
-    char *settings = NULL, endpoint[ENDPOINT_MAX];
+    char *settings = NULL, endpoint[HOST_ENDPOINT_MAX];
     HostKeys keys;
-    TRY(find_master(run, text(run, "join"), endpoint, &keys));
+    TRY(launch_find_master(run, text(run, "join"), endpoint, &keys));
     TRY(host_config_to_json(&run->config, &settings));
     Status status = open_member(run, HOST_ROLE_TRAINER, endpoint, &keys, settings);
     free(settings);
@@ -221,10 +221,10 @@ static Status check_helper(const LaunchRun *run) {
 // An evaluator, or a trainer that follows another one.
 static Status be_helper(LaunchRun *run) {
     const KernTrainer *trainer = run->trainer;
-    char endpoint[ENDPOINT_MAX];
+    char endpoint[HOST_ENDPOINT_MAX];
     HostKeys keys;
     TRY(check_helper(run));
-    TRY(find_master(run, text(run, "join"), endpoint, &keys));
+    TRY(launch_find_master(run, text(run, "join"), endpoint, &keys));
     TRY(launch_open_device(run));
     TRY(open_member(run, follows(run) ? HOST_ROLE_FOLLOWER : HOST_ROLE_EVALUATOR, endpoint, &keys, NULL));
     const char *settings = host_member_settings(run->member);
@@ -297,9 +297,9 @@ static Status print_status(const char *json) {
 }
 
 static Status show_status(const LaunchRun *run) {
-    char endpoint[ENDPOINT_MAX], *json = NULL;
+    char endpoint[HOST_ENDPOINT_MAX], *json = NULL;
     HostKeys keys;
-    TRY(find_master(run, text(run, "status"), endpoint, &keys));
+    TRY(launch_find_master(run, text(run, "status"), endpoint, &keys));
     TRY(host_master_ask(endpoint, &keys, STATUS_WAIT_S, &json));
     Status status = STATUS_OK;
     if (run->options.json) {
@@ -312,63 +312,12 @@ static Status show_status(const LaunchRun *run) {
 }
 
 Status launch_help_run(LaunchRun *run) {
+    if (launch_emits(run)) return host_fail(STATUS_USAGE, "--emit is for a run's own command line");
     if (text(run, "status")[0] != '\0') return show_status(run);
     return role(run) == ROLE_MASTER ? be_master(run) : be_helper(run);
 }
 
 // ---- the supervisor ------------------------------------------------------------------------------------------------
-
-// A command line, in memory of its own.
-typedef struct Arguments {
-    int count;
-    bool is_short; // of memory
-    char *at[ARGUMENTS_MAX + 1];
-} Arguments;
-
-static void add_word(Arguments *arguments, const char *word) {
-    char *copy = strdup(word);
-    if (copy == NULL || arguments->count == ARGUMENTS_MAX) {
-        arguments->is_short = true;
-        free(copy);
-        return;
-    }
-    arguments->at[arguments->count++] = copy;
-}
-
-static void add(Arguments *arguments, const char *name, const char *value) {
-    char spelled[HOST_CONFIG_NAME_MAX], line[HOST_CONFIG_NAME_MAX + HOST_PATH_MAX];
-    snprintf(line, sizeof line, "--%s=%s", host_config_spell(name, true, spelled), value);
-    add_word(arguments, line);
-}
-
-static void free_arguments(Arguments *arguments) {
-    for (int i = 0; i < arguments->count; i++)
-        free(arguments->at[i]);
-}
-
-static bool is_one_of(const char *name, const char *const *names) {
-    for (; *names != NULL; names++)
-        if (strcmp(name, *names) == 0) return true;
-    return false;
-}
-
-// Passes on what the command line gave, but for some.
-static void add_given(const LaunchRun *run, Arguments *arguments, bool settings, const char *const *left_out) {
-    const ConfigTable *table = run->trainer->table;
-    for (int i = 0; i < table->count; i++) {
-        const ConfigOption *option = &table->options[i];
-        if (host_config_layer(&run->config, option->name) != CONFIG_ARGS || is_one_of(option->name, left_out)) continue;
-        if (!option->command && !settings) continue;
-        char value[HOST_TEXT_MAX];
-        if (option->type != CONFIG_TYPE_LIST) {
-            add(arguments, option->name, host_config_text(&run->config, option->name, value, sizeof value));
-            continue;
-        }
-        const HostTextList *list = (const void *)((const unsigned char *)run->config.values + option->offset_bytes);
-        for (int k = 0; k < list->count; k++)
-            if (list->layer[k] == CONFIG_ARGS) add(arguments, option->name, list->at[k]);
-    }
-}
 
 // How many cores each worker gets for itself (0: they share), and how many threads.
 static int share_cores(const LaunchRun *run, int *threads) {
@@ -381,9 +330,22 @@ static int share_cores(const LaunchRun *run, int *threads) {
 enum { PLAN_COMMANDS = 5 };
 
 typedef struct Plan {
-    Arguments master, trainer, trainer_again, follower, evaluator;
-    char endpoint[ENDPOINT_MAX];
+    LaunchArguments master, trainer, trainer_again, follower, evaluator;
+    char endpoint[HOST_ENDPOINT_MAX];
 } Plan;
+
+void launch_add_helper(const LaunchRun *run, LaunchArguments *arguments, const char *where, const char *follower_at) {
+    static const char *const names[] = {"device", "gpu", "isa", "lanes", "patience", NULL};
+    char value[64];
+    launch_add(arguments, "join", where);
+    if (follower_at != NULL) {
+        launch_add(arguments, "role", "follower");
+        launch_add(arguments, "bind_address", follower_at);
+    }
+    for (int i = 0; names[i] != NULL; i++)
+        launch_add(arguments, names[i], host_config_text(&run->config, names[i], value, sizeof value));
+    launch_add(arguments, "quiet", "true");
+}
 
 static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cores) {
     static const char *const for_master[] = {"hang_limit", "min_workers", NULL};
@@ -391,39 +353,37 @@ static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cor
                                               "bind",    "secret", "hang_limit", NULL};
     static const char *const not_again[] = {"workers", "out",    "resume",     "threads", "bind",
                                             "secret",  "config", "hang_limit", NULL};
-    static const char *const for_helper[] = {"device", "gpu", "isa", "lanes", "patience", NULL};
-    Arguments *all[] = {&plan->master, &plan->trainer, &plan->trainer_again, &plan->follower, &plan->evaluator};
-    char number_text[32], bind[16];
+    LaunchArguments *all[] = {&plan->master, &plan->trainer, &plan->trainer_again, &plan->follower, &plan->evaluator};
+    char number_text[32], bind[16], value[64];
     snprintf(number_text, sizeof number_text, "%d", threads);
     host_config_text(&run->config, "bind", bind, sizeof bind);
     for (int i = 0; i < PLAN_COMMANDS; i++) {
         memset(all[i], 0, sizeof *all[i]);
-        add_word(all[i], run->trainer->tool);
-        add(all[i], "join", plan->endpoint);
+        launch_add_word(all[i], run->trainer->tool);
         if (i == 0) continue;
-        add(all[i], "threads", number_text);
-        add(all[i], "bind", cores > 0 ? bind : "none"); // pinned to one and the same core they would only wait
+        launch_add(all[i], "threads", number_text);
+        launch_add(all[i], "bind", cores > 0 ? bind : "none"); // pinned to one and the same core they would only wait
     }
-    char value[64];
-    add(&plan->master, "role", "master");
+    launch_add(&plan->master, "join", plan->endpoint);
+    launch_add(&plan->master, "role", "master");
     for (int i = 0; for_master[i] != NULL; i++)
-        add(&plan->master, for_master[i], host_config_text(&run->config, for_master[i], value, sizeof value));
-    add(&plan->master, trainers_option(run), host_config_text(&run->config, trainers_option(run), value, sizeof value));
-    Arguments *const helpers[] = {&plan->follower, &plan->evaluator};
-    for (int k = 0; k < 2; k++) {
-        for (int i = 0; for_helper[i] != NULL; i++)
-            add(helpers[k], for_helper[i], host_config_text(&run->config, for_helper[i], value, sizeof value));
-        add(helpers[k], "quiet", "true");
-    }
-    add(&plan->follower, "role", "follower");
-    add(&plan->follower, "bind_address", text(run, "bind_address"));
-    add(&plan->trainer, "role", "trainer");
-    add(&plan->trainer, run->options.resume[0] != '\0' ? "resume" : "out", run->dir.path);
-    add_given(run, &plan->trainer, true, not_trainer);
-    add(&plan->trainer_again, "role", "trainer");
-    add(&plan->trainer_again, "resume", run->dir.path);
+        launch_add(&plan->master, for_master[i], host_config_text(&run->config, for_master[i], value, sizeof value));
+    snprintf(value, sizeof value, "%lld", (long long)launch_workers(run));
+    launch_add(&plan->master, "workers", value);
+    if (has_evaluators(run))
+        launch_add(&plan->master, "trainers", host_config_text(&run->config, "trainers", value, sizeof value));
+    launch_add_helper(run, &plan->follower, plan->endpoint, text(run, "bind_address"));
+    launch_add_helper(run, &plan->evaluator, plan->endpoint, NULL);
+    launch_add(&plan->trainer, "join", plan->endpoint);
+    launch_add(&plan->trainer, "role", "trainer");
+    launch_add(&plan->trainer, run->options.resume[0] != '\0' ? "resume" : "out", run->dir.path);
+    launch_add_given(run, &plan->trainer, LAUNCH_SETTINGS | LAUNCH_COMMANDS, not_trainer);
+    launch_add(&plan->trainer_again, "join", plan->endpoint);
+    launch_add(&plan->trainer_again, "role", "trainer");
+    launch_add(&plan->trainer_again, "resume", run->dir.path);
     // A run that goes on may have been given other settings, which it does not have until its first life has begun.
-    add_given(run, &plan->trainer_again, run->options.resume[0] != '\0', not_again);
+    unsigned kinds = run->options.resume[0] != '\0' ? LAUNCH_SETTINGS | LAUNCH_COMMANDS : LAUNCH_COMMANDS;
+    launch_add_given(run, &plan->trainer_again, kinds, not_again);
 }
 
 // The run's folder is made or found here, so that a trainer that is started again has the same one.
@@ -456,7 +416,7 @@ static Status prepare_secret(const LaunchRun *run, HostKeys *keys) {
 }
 
 static Status write_endpoint(const LaunchRun *run, const char *endpoint) {
-    char path[HOST_PATH_MAX], line[ENDPOINT_MAX + 1];
+    char path[HOST_PATH_MAX], line[HOST_ENDPOINT_MAX + 1];
     TRY(host_run_master_path(run->dir.path, path));
     int length = snprintf(line, sizeof line, "%s\n", endpoint);
     HostFilePart part = {line, (size_t)length};
@@ -464,7 +424,9 @@ static Status write_endpoint(const LaunchRun *run, const char *endpoint) {
 }
 
 static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
-    int threads, cores = share_cores(run, &threads), trainers = trainers_of(run);
+    int threads, cores = share_cores(run, &threads), workers = (int)host_config_int(&run->config, "workers");
+    int trainers = launch_trainers(run);
+    if (trainers > workers) trainers = workers; // the others join from elsewhere
     plan_commands(run, plan, threads, cores);
     if (plan->master.is_short || plan->trainer.is_short || plan->trainer_again.is_short || plan->follower.is_short ||
         plan->evaluator.is_short)
@@ -472,11 +434,15 @@ static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
     HostKeys keys;
     TRY(prepare_secret(run, &keys));
     host_payload_sweep(host_secret_tag(&keys)); // of this run when it was killed, all of it
-    TRY(write_endpoint(run, plan->endpoint));
+    char elsewhere[HOST_ENDPOINT_MAX];
+    const char *address = text(run, "bind_address");
+    TRY(host_address_elsewhere(address[0] != '\0' ? address : plan->endpoint, plan->endpoint, elsewhere,
+                               sizeof elsewhere));
+    TRY(write_endpoint(run, elsewhere));
     if (!run->options.quiet) {
-        fprintf(stderr, "%s: %lld workers of %d thread%s; others join with: %s --join %s --secret %s/secret\n",
-                run->trainer->tool, (long long)host_config_int(&run->config, "workers"), threads,
-                threads == 1 ? "" : "s", run->trainer->tool, plan->endpoint, run->dir.path);
+        fprintf(stderr, "%s: %d worker%s of %d thread%s; others join with: %s --join %s --secret %s/secret\n",
+                run->trainer->tool, workers, workers == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
+                run->trainer->tool, elsewhere, run->dir.path);
     }
     HostSupervision supervision = {
         .tool = run->trainer->tool,
@@ -487,7 +453,7 @@ static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
         .follower = plan->follower.at,
         .evaluator = plan->evaluator.at,
         .followers = trainers - 1,
-        .evaluators = (int)host_config_int(&run->config, "workers") - trainers,
+        .evaluators = workers - trainers,
         .listen_fd = fd,
         .cores = cores,
         .quiet = run->options.quiet,
@@ -507,10 +473,10 @@ Status launch_supervise(LaunchRun *run, int *exit_status) {
     Status status = prepare_folder(run);
     if (status == STATUS_OK) status = supervise(run, &plan, fd, exit_status);
     close(fd);
-    free_arguments(&plan.master);
-    free_arguments(&plan.trainer);
-    free_arguments(&plan.trainer_again);
-    free_arguments(&plan.follower);
-    free_arguments(&plan.evaluator);
+    launch_free_arguments(&plan.master);
+    launch_free_arguments(&plan.trainer);
+    launch_free_arguments(&plan.trainer_again);
+    launch_free_arguments(&plan.follower);
+    launch_free_arguments(&plan.evaluator);
     return status;
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "host/address.h"
 #include "host/clock.h"
 #include "host/master.h"
 #include "host/member.h"

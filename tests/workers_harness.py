@@ -58,11 +58,12 @@ def payloads(pid):
 
 
 class WorkersRun:
-    """A run of several workers, on its way."""
+    """A run of several workers, on its way. prefix: what calls are made by, where they are not this host's."""
 
-    def __init__(self, out, args, tool, environment=None):
-        self.out, self.args, self.tool, self.names = Path(out), [str(a) for a in args], tool, set()
-        call = [tool, *self.args, "--json", "--quiet"] + ([] if "--resume" in self.args else ["--out", str(out)])
+    def __init__(self, out, args, tool, environment=None, prefix=()):
+        self.out, self.args, self.tool, self.prefix = Path(out), [str(a) for a in args], tool, prefix
+        self.names = set()
+        call = [*prefix, tool, *self.args, "--json", "--quiet"] + ([] if "--resume" in self.args else ["--out", str(out)])
         self.process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.out.parent,
                                         env={**os.environ, **(environment or {})})  # fmt: skip
 
@@ -87,7 +88,8 @@ class WorkersRun:
         self.wait_until(lambda: self.rows() >= count, f"{count} rows")
 
     def status(self):
-        done = subprocess.run([self.tool, "--status", self.out, "--json"], capture_output=True, text=True, check=False)
+        call = [*self.prefix, self.tool, "--status", self.out, "--json"]
+        done = subprocess.run(call, capture_output=True, text=True, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def wait_for_status(self, holds, what):

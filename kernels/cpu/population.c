@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/signals.h"
 #include "host/trace.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/dense.h"
@@ -230,6 +231,7 @@ static void update_piece(void *context, int64_t begin, int64_t end, int worker) 
     UpdateWork *work = context;
     for (int64_t tile = begin; tile < end; tile++) {
         int first = work->first + (int)tile * CPU_UPDATE_TILE, left = work->end - first;
+        host_stop_requested(); // a look at it shows that this thread moves; an update is not broken off
         work->es->isa->ops->update(work->es, work->step, work->shaped, first,
                                    left < CPU_UPDATE_TILE ? left : CPU_UPDATE_TILE);
     }

@@ -136,24 +136,24 @@ static void fold_tiles(void *context, int64_t begin, int64_t end, int worker) {
 
 enum { TILES_GRAIN = 16 }; // pieces of parameters large enough to be worth handing out
 
-static void fold_gradients(CpuPpo *ppo, float *gradients, int64_t count, int64_t stride, int32_t size) {
-    Fold fold = {ppo->isa->ppo, gradients, count, stride, size};
-    host_pool_for(ppo->pool, (size + PPO_TILE - 1) / PPO_TILE, TILES_GRAIN, fold_tiles, &fold);
+static void fold_gradients(const CpuPpo *ppo, Fold fold) {
+    host_pool_for(ppo->pool, (fold.size + PPO_TILE - 1) / PPO_TILE, TILES_GRAIN, fold_tiles, &fold);
 }
 
 // The sum over all shards: from where the groups' own trees end, then from where the trainers' end.
 static Status sum_gradients(CpuPpo *ppo) {
     HOST_TRACE_SCOPE(LEARNING, "ppo gradient sum");
+    const PpoKernels *kernels = ppo->isa->ppo;
     const PpoGroup *group = &ppo->group;
     int32_t packed = ppo->net.gradient, params = ppo->net.shape.params;
-    fold_gradients(ppo, ppo->gradients, group->own_shards / ppo->group_shards, packed, packed);
+    fold_gradients(ppo, (Fold){kernels, ppo->gradients, group->own_shards / ppo->group_shards, packed, packed});
     if (ppo_group_is_alone(group)) {
         ppo_net_unpack(&ppo->net, ppo->gradients, ppo->gradient);
         return STATUS_OK;
     }
     TRY(cpu_ppo_gather_gradients(ppo));
     int64_t stride = (int64_t)(ppo_group_gradient_bytes(group) / sizeof(float));
-    fold_gradients(ppo, ppo_group_gradient(group, 0), group->sharers, stride, params);
+    fold_gradients(ppo, (Fold){kernels, ppo_group_gradient(group, 0), group->sharers, stride, params});
     memcpy(ppo->gradient, ppo_group_gradient(group, 0), (size_t)params * sizeof(float));
     return STATUS_OK;
 }

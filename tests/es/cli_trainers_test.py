@@ -106,7 +106,7 @@ class Join(TrainersJoinTests, TrainersTest):
 
 class Refusals(TrainersTest):
     def test_usage(self):
-        self.refused(2, ["--trainers 3", "--workers 2"], "cartpole", "--trainers=3", "--workers=2")
+        self.refused(2, ["--trainers 3", "2 workers"], "cartpole", "--trainers=3", "--workers=2")
         self.refused(2, ["--trainers", "1 to 64"], "cartpole", "--trainers=65", "--workers=65")
 
     def test_without_gloo(self):

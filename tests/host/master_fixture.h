@@ -9,11 +9,11 @@
 #include <string>
 #include <thread>
 
+#include "host/address.h"
 #include "host/clock.h"
 #include "host/link.h"
 #include "host/master.h"
 #include "host/member.h"
-#include "host/supervise.h"
 #include "tests/host/host_test.h"
 
 const double patience_s = 60.0;

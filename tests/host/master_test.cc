@@ -14,11 +14,11 @@
 #include <thread>
 #include <vector>
 
+#include "host/address.h"
 #include "host/clock.h"
 #include "host/link.h"
 #include "host/member.h"
 #include "host/signals.h"
-#include "host/supervise.h"
 #include "tests/host/master_fixture.h"
 #include "tests/kernels/fresh_seed.h"
 
@@ -238,6 +238,23 @@ void evaluate(const HostMemberOptions &options) {
         work(m, task);
     }
     host_member_close(m, false);
+}
+
+class MasterOfTwo : public MasterTest {
+    void prepare(HostMasterOptions *options) const override { options->workers = 2; }
+};
+
+TEST_F(MasterOfTwo, WhoComesAfterTheEndIsToldSo) {
+    HostMember *trainer = nullptr, *late = nullptr;
+    HostMemberOptions options = member(HOST_ROLE_TRAINER);
+    ASSERT_OK(host_member_open(&options, &trainer));
+    host_member_close(trainer, true);
+    is_over_ = true;
+    sleep_ms(200);
+    options = member(HOST_ROLE_EVALUATOR);
+    ASSERT_OK(host_member_open(&options, &late));
+    EXPECT_STREQ("", host_member_settings(late)); // there is nothing to do
+    host_member_close(late, false);
 }
 
 TEST_F(MasterTest, RoundsOfThreeWorkers) {

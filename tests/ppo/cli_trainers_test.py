@@ -45,7 +45,7 @@ class Hash(TrainersResumeTests, TrainersTest):
     def test_settings_that_matter(self):
         self.compare("cartpole", "--shared", "--no-normalize-obs", recurrent=5, hidden="19", precision="bf16",
                      minibatches=2, numbers=[2])  # fmt: skip
-        self.compare("parking", "--no-normalize-reward", "--randomize=max_speed_mps=3:5", shards=4, numbers=[5])
+        self.compare("parking", "--no-normalize-reward", "--randomize=drag_per_s=0.05:0.2", shards=4, numbers=[5])
 
     def test_more_trainers_than_shards(self):
         self.compare("cartpole", shards=2, numbers=[3])
@@ -69,6 +69,15 @@ class Faults(TrainersFaultTests, TrainersTest):
         self.updates = self.path("updates")
         environment = {**(environment or {}), "SHOAL_TEST_COUNT": str(self.updates)}
         return super().begin_trainers(trainers, *args, environment=environment, **options)
+
+    def test_a_thread_that_spins(self):
+        """Within an update, while the others wait for its part."""
+        marker = self.path("marker")
+        run = self.begin_trainers(3, *self.args(checkpoint_every=50), "--hang-limit=1", "--min-workers=3",
+                                  environment={**self.SLOW, "SHOAL_TEST_SPIN": str(marker)})  # fmt: skip
+        done = self.same_end(self.expected, run)
+        self.assertTrue(marker.exists())
+        self.assertTrue(done["workers"]["groups"] > 1 or "ended" in done["stderr"], done)  # the lead's own count
 
     def done_twice(self, done, before):
         self.assertLessEqual(os.stat(self.updates).st_size, self.TRAINERS * (STEPS + 1))

@@ -1,0 +1,114 @@
+#include "kernels/launcher_emit.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "kernels/launcher_ranks.h"
+
+enum { EMIT_NONE, EMIT_SLURM, EMIT_K8S };
+
+static int kind(const LaunchRun *run) {
+    bool has_option = host_config_find(run->trainer->table, "emit") != NULL;
+    return has_option ? host_config_choice(&run->config, "emit") : EMIT_NONE;
+}
+
+bool launch_emits(const LaunchRun *run) { return kind(run) != EMIT_NONE; }
+
+void launch_put_shell(FILE *stream, const char *word) {
+    fputc('\'', stream);
+    for (; *word != '\0'; word++) {
+        if (*word == '\'') {
+            fputs("'\\''", stream);
+        } else {
+            fputc(*word, stream);
+        }
+    }
+    fputc('\'', stream);
+}
+
+static const char *text(const LaunchRun *run, const char *name) { return host_config_chars(&run->config, name); }
+
+// "shoal-", and the last part of the folder's path, as far as it is a name everywhere.
+static void name_job(LaunchJob *job) {
+    const char *folder = job->folder, *last = folder;
+    for (const char *at = folder; at[0] != '\0'; at++)
+        if (at[0] == '/' && at[1] != '/' && at[1] != '\0') last = at + 1;
+    size_t length = (size_t)snprintf(job->name, sizeof job->name, "shoal");
+    bool is_gap = true;
+    for (; *last != '\0' && length < sizeof job->name - 2; last++) {
+        bool fits = isalnum((unsigned char)*last) != 0 && (unsigned char)*last < 128;
+        if (fits && is_gap) job->name[length++] = '-';
+        if (fits) job->name[length++] = (char)tolower((unsigned char)*last);
+        is_gap = !fits;
+    }
+    job->name[length] = '\0';
+}
+
+static Status check(const LaunchRun *run) {
+    static const char *const not_these[] = {"eval", "html", "resume", "config", "secret", NULL};
+    for (int i = 0; not_these[i] != NULL; i++) {
+        bool is_file = i >= 2; // which a container does not have
+        if (text(run, not_these[i])[0] == '\0' || (is_file && kind(run) == EMIT_SLURM)) continue;
+        return host_fail(STATUS_USAGE, "--emit %s: leave out --%s%s", kind(run) == EMIT_K8S ? "k8s" : "slurm",
+                         not_these[i], is_file ? ": what it names is not in a container" : "");
+    }
+    if (run->options.dry_run) return host_fail(STATUS_USAGE, "--emit runs nothing: leave out --dry-run");
+    return STATUS_OK;
+}
+
+static void list_arguments(LaunchJob *job) {
+    static const char *const not_start[] = {"env", NULL};
+    static const char *const not_always[] = {"workers",      "out",     "resume", "config", "emit",
+                                             "bind_address", "threads", "bind",   "ranks",  NULL};
+    static const char *const for_helper[] = {"device", "gpu", "isa", "lanes", "patience", "secret", "quiet", NULL};
+    const LaunchRun *run = job->run;
+    char value[HOST_TEXT_MAX];
+    const char *bind = host_config_text(&run->config, "bind", value, sizeof value);
+    // What allots cores to a worker keeps it to them; pinned to the first ones, two workers might share one.
+    if (host_config_layer(&run->config, "bind") != CONFIG_ARGS) bind = "none";
+    launch_add(&job->always, "bind", bind);
+    launch_add(&job->helper, "bind", bind);
+    if (run->options.resume[0] == '\0') launch_add_word(&job->start, run->options.env);
+    if (run->options.config[0] != '\0') launch_add(&job->start, "config", run->options.config);
+    launch_add_given(run, &job->start, LAUNCH_SETTINGS, not_start);
+    launch_add_given(run, &job->always, LAUNCH_COMMANDS, not_always);
+    for (int i = 0; for_helper[i] != NULL; i++) {
+        if (host_config_layer(&run->config, for_helper[i]) != CONFIG_ARGS) continue;
+        launch_add(&job->helper, for_helper[i], host_config_text(&run->config, for_helper[i], value, sizeof value));
+    }
+}
+
+static void describe(LaunchJob *job) {
+    const LaunchRun *run = job->run;
+    int workers = (int)launch_workers(run);
+    job->trainers = launch_trainers(run);
+    job->evaluators = workers > job->trainers ? workers - job->trainers : 0;
+    job->cores = run->options.threads > 0 ? run->options.threads : 1;
+    job->needs_gpu = host_config_choice(&run->config, "device") == KERN_DEVICE_CUDA;
+    snprintf(job->what, sizeof job->what, "%s by %s %s: %d trainer%s, %d evaluator%s", run->options.env,
+             run->trainer->tool, run->trainer->version, job->trainers, job->trainers == 1 ? "" : "s", job->evaluators,
+             job->evaluators == 1 ? "" : "s");
+}
+
+Status launch_emit(const LaunchRun *run, FILE *stream) {
+    const LaunchOptions *o = &run->options;
+    char folder[HOST_TEXT_MAX];
+    TRY(check(run));
+    snprintf(folder, sizeof folder, "runs/%s", o->env);
+    LaunchJob job = {.run = run, .folder = o->resume[0] != '\0' ? o->resume : o->out[0] != '\0' ? o->out : folder};
+    describe(&job);
+    name_job(&job);
+    list_arguments(&job);
+    Status status = STATUS_OK;
+    if (job.start.is_short || job.always.is_short || job.helper.is_short) {
+        status = host_fail(STATUS_MEMORY, "the command line is too long to be passed on");
+    } else if (kind(run) == EMIT_K8S) {
+        status = launch_emit_k8s(&job, stream);
+    } else {
+        launch_emit_slurm(&job, stream);
+    }
+    launch_free_arguments(&job.start);
+    launch_free_arguments(&job.always);
+    launch_free_arguments(&job.helper);
+    return status;
+}

@@ -1,0 +1,100 @@
+// A job script for Slurm. One file is both jobs: that of the trainers, and the array of evaluators that it submits.
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "host/file.h"
+#include "kernels/launcher_emit.h"
+
+static void put_words(FILE *stream, const LaunchArguments *words) {
+    for (int i = 0; i < words->count; i++) {
+        fputc(' ', stream);
+        launch_put_shell(stream, words->at[i]);
+    }
+}
+
+static void put_setting(FILE *stream, const char *name, const char *value) {
+    fprintf(stream, "%s=", name);
+    launch_put_shell(stream, value);
+    fputc('\n', stream);
+}
+
+static void put_header(const LaunchJob *job, FILE *stream) {
+    fprintf(stream,
+            "#!/bin/bash\n"
+            "# %s.\n"
+            "# Submit it with sbatch. The evaluators are an array job that this one submits from the same file; others "
+            "may come\n"
+            "# and go while it runs: sbatch --array=1-20 --ntasks=1 FILE\n"
+            "# The run's folder is on a disk that all nodes share, and has the run's secret (SHOAL_SECRET, where it is "
+            "set, is\n"
+            "# passed on). Submitted again, or requeued, the job goes on with the run that is there.\n"
+            "#SBATCH --job-name=%s\n"
+            "#SBATCH --ntasks=%d\n"
+            "#SBATCH --cpus-per-task=%d\n",
+            job->what, job->name, job->trainers, job->cores);
+    if (job->needs_gpu) fputs("#SBATCH --gpus-per-task=1\n", stream);
+    fputs("#SBATCH --no-kill\n"
+          "#SBATCH --requeue\n"
+          "#SBATCH --open-mode=append\n"
+          "set -euo pipefail\n",
+          stream);
+}
+
+// An evaluator waits for the master, whose place is in the folder.
+static void put_evaluator(const LaunchJob *job, FILE *stream) {
+    fputs("\n"
+          "if [[ -n ${SLURM_ARRAY_TASK_ID:-} ]]; then # an evaluator\n"
+          "    for ((second = 0; second < 120; second++)); do\n"
+          "        if [[ -e $folder/master ]]; then break; fi\n"
+          "        sleep 1\n"
+          "    done\n"
+          "    exec srun --ntasks=1 \"${each[@]}\" \"$program\" --join \"$folder\" --threads=\"$SLURM_CPUS_PER_TASK\"",
+          stream);
+    put_words(stream, &job->helper);
+    fputs("\nfi\n", stream);
+    if (job->evaluators == 0) return;
+    fprintf(stream,
+            "\n"
+            "evaluators=$(sbatch --parsable --array=1-%d --ntasks=1 \"$0\")\n"
+            "trap 'scancel --quiet \"${evaluators%%%%;*}\"' EXIT\n",
+            job->evaluators);
+}
+
+static void put_trainers(const LaunchJob *job, FILE *stream) {
+    const LaunchRun *run = job->run;
+    const char *address = host_config_chars(&run->config, "bind_address");
+    if (run->options.resume[0] != '\0') {
+        fputs("\nstart=(--resume \"$folder\"", stream);
+        put_words(stream, &job->start);
+        fputs(")\n", stream);
+    } else {
+        fputs("\nstart=(--out \"$folder\"", stream);
+        put_words(stream, &job->start);
+        fputs(")\n"
+              "if [[ -e $folder/config.json ]]; then start=(--resume \"$folder\"); fi\n",
+              stream);
+    }
+    fputs("srun --no-kill --kill-on-bad-exit=0 \"${each[@]}\" \"$program\" \"${start[@]}\" "
+          "--threads=\"$SLURM_CPUS_PER_TASK\" --bind-address=",
+          stream);
+    if (address[0] != '\0') {
+        launch_put_shell(stream, address);
+    } else {
+        fputs("\"tcp://$(hostname):*\"", stream); // this script runs on the first node, as the first task does
+    }
+    put_words(stream, &job->always);
+    fputc('\n', stream);
+}
+
+void launch_emit_slurm(const LaunchJob *job, FILE *stream) {
+    char program[HOST_PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length > 0) program[length] = '\0';
+    put_header(job, stream);
+    put_setting(stream, "program", length > 0 ? program : job->run->trainer->tool);
+    put_setting(stream, "folder", job->folder);
+    fprintf(stream, "each=(--cpus-per-task=\"$SLURM_CPUS_PER_TASK\"%s)\n", job->needs_gpu ? " --gpus-per-task=1" : "");
+    put_evaluator(job, stream);
+    put_trainers(job, stream);
+}
