@@ -94,9 +94,7 @@ static Status describe_ppo(CpuPpo *ppo, KernBackend *backend, const KernPpoSpec 
     ppo->pool = cpu->pool;
     ppo->sim = cpu_sim_ops(cpu, spec->sim.spec);
     ppo_net_make(&ppo->net, &spec->policy, spec->rollout);
-    TRY(ppo_group_init(&ppo->group, spec, NULL));
-    cpu_ppo_share(ppo);
-    return STATUS_OK;
+    return cpu_ppo_share(ppo, NULL);
 }
 
 Status cpu_ppo_plan(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan) {

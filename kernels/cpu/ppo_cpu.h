@@ -71,9 +71,10 @@ static inline int32_t cpu_ppo_shard_samples(const KernPpoSpec *spec) {
 // kernels/cpu/ppo_backend.c: this trainer's envs from `envs` [envs][env_words], or to there.
 void cpu_ppo_move_envs(CpuPpo *ppo, uint32_t *envs, bool out);
 
-// kernels/cpu/ppo_exchange.c: what follows from which shards are this trainer's; and what trainers tell each other,
-// each call by all of them. One alone goes on at once.
-void cpu_ppo_share(CpuPpo *ppo);
+// kernels/cpu/ppo_exchange.c: takes what is its own of the shards in a group (NULL: all), without an exchange's memory.
+Status cpu_ppo_share(CpuPpo *ppo, HostComm *comm);
+
+// What trainers tell each other, each call by all of them. One alone goes on at once.
 Status cpu_ppo_gather_statistics(CpuPpo *ppo);
 Status cpu_ppo_gather_advantages(CpuPpo *ppo);
 Status cpu_ppo_gather_envs(CpuPpo *ppo);

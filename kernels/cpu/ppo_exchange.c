@@ -7,9 +7,10 @@
 
 // ---- joining -------------------------------------------------------------------------------------------------------
 
-void cpu_ppo_share(CpuPpo *ppo) {
+Status cpu_ppo_share(CpuPpo *ppo, HostComm *comm) {
     const KernPpoSpec *spec = &ppo->spec;
     const PpoGroup *group = &ppo->group;
+    TRY(ppo_group_init(&ppo->group, spec, comm));
     int threads = host_pool_threads(ppo->pool);
     // Groups as large as leave some to each thread, so that none waits long for another.
     ppo->group_shards = 1;
@@ -23,15 +24,18 @@ void cpu_ppo_share(CpuPpo *ppo) {
     // Pieces of whole blocks: as many rows as fit, but no fewer pieces than threads.
     int32_t rows = ((ppo->end_block - ppo->first_block) * lanes + threads - 1) / threads;
     ppo->piece_blocks = (rows < PPO_ROWS ? cpu_round_up(rows, lanes) : PPO_ROWS) / lanes;
+    return STATUS_OK;
 }
 
-static Status join(CpuPpo *ppo, HostComm *comm) {
-    TRY(ppo_group_init(&ppo->group, &ppo->spec, comm));
-    cpu_ppo_share(ppo);
+Status cpu_ppo_join(KernPpo *base, HostComm *comm) {
+    CpuPpo *ppo = (CpuPpo *)base;
+    host_block_free(&ppo->group_block);
+    TRY(cpu_ppo_share(ppo, NULL)); // which it stays where the other fails
+    TRY(cpu_ppo_share(ppo, comm));
     if (ppo_group_is_alone(&ppo->group)) return STATUS_OK;
     HostPlan plan;
     host_plan_init(&plan);
-    TRY(host_plan_add(&plan, "what the trainers exchange", (size_t)comm->size, ppo->group.part_bytes, NULL));
+    TRY(host_plan_add(&plan, "what the trainers exchange", (size_t)ppo->group.comm->size, ppo->group.part_bytes, NULL));
     TRY(host_plan_add(&plan, "envs of the trainers", (size_t)ppo->spec.envs, (size_t)ppo_env_words(&ppo->spec) * 4,
                       NULL));
     HostMemory memory = host_memory_cpu();
@@ -39,13 +43,6 @@ static Status join(CpuPpo *ppo, HostComm *comm) {
     ppo->group.exchange = host_block_at(&ppo->group_block, &plan, 0);
     ppo->all_envs = host_block_at(&ppo->group_block, &plan, 1);
     return STATUS_OK;
-}
-
-Status cpu_ppo_join(KernPpo *base, HostComm *comm) {
-    CpuPpo *ppo = (CpuPpo *)base;
-    host_block_free(&ppo->group_block);
-    TRY(join(ppo, NULL)); // which it stays where the other fails
-    return join(ppo, comm);
 }
 
 // ---- the exchanges -------------------------------------------------------------------------------------------------

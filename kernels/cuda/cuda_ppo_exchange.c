@@ -31,7 +31,7 @@ Status cuda_ppo_join(KernPpo *base, HostComm *comm) {
     const CudaBackend *backend = ppo->backend;
     TRY(cuda_enter(backend));
     cuda_ppo_leave(ppo);
-    TRY(cuda_ppo_share(ppo, NULL));
+    TRY(cuda_ppo_share(ppo, NULL)); // which it stays where the other fails
     TRY(cuda_ppo_share(ppo, comm));
     if (ppo_group_is_alone(&ppo->group)) return STATUS_OK;
     void *exchange = NULL;
