@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """One run on four hosts: the same parameters as on one, also where a link is cut or a worker dies."""
 
+import json
 import os
 import signal
+import subprocess
 import sys
 
-from hosts_harness import ESRUN, ESRUN_FAULTS, HostsTest, main
+from hosts_harness import ESRUN, ESRUN_FAULTS, HostsTest, main, program
 
 
 class Hash(HostsTest):
@@ -40,6 +42,33 @@ class Hash(HostsTest):
 
     def test_four_trainers(self):
         self.trainers(4)
+
+
+class Clocks(HostsTest):
+    def report(self, *args):
+        return subprocess.run([program("profreport"), *map(str, args)], capture_output=True, text=True, check=True).stdout
+
+    def test_a_profile_has_one_time_axis(self):
+        """A host whose clock is a thousand seconds ahead: what its worker did is put where it belongs."""
+        folder = self.path("elsewhere")
+        run = self.begin_here(*self.args(generations=30), "--min-workers=2", "--profile")
+        ahead = ["unshare", "--time", "--monotonic=1000", "--fork"]
+        self.join(run, self.hosts[1], "--profile", "--out", str(folder), by=ahead)
+        done = self.same_end(self.reference(generations=30), run)
+        self.assertGreater(done["workers"]["other_items"], 0)
+        self.all_end_well()
+        [trace] = (folder / "profile").iterdir()
+        trace.rename(run.out / "profile" / trace.name)
+        chrome = self.path("timeline")
+        self.report(run.out, "--chrome", chrome)
+        events = [e for e in json.loads(chrome.read_text())["traceEvents"] if e["ph"] in "BE"]
+        times = {}
+        for event in events:
+            times.setdefault(event["pid"], []).append(event["ts"])
+        self.assertEqual(2, len(times))
+        (a, b), (c, d) = [(min(t), max(t)) for t in times.values()]
+        self.assertLess(max(a, c), min(b, d))  # they overlap
+        self.assertRegex(self.report(run.out), r"Clocks of different hosts agree to [\d.]+ [um]s")
 
 
 class Faults(HostsTest):

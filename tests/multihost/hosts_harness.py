@@ -15,7 +15,7 @@ import unittest
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "es")]
-from esrun_harness import ESRUN, ESRUN_FAULTS, WorkersTest, main  # noqa: E402,F401
+from esrun_harness import ESRUN, ESRUN_FAULTS, WorkersTest, main, program  # noqa: E402,F401
 from workers_harness import PATIENCE_S, WorkersRun  # noqa: E402,F401
 
 NAMES = re.compile(r"^shoal-(\d+)-\w+$", re.MULTILINE)
@@ -111,10 +111,10 @@ class HostsTest(WorkersTest):
         self.runs.append(run)
         return run
 
-    def join(self, run, host, *args, environment=None, tool=ESRUN):
-        """A worker on that host, which knows the run by its endpoint and its secret."""
+    def join(self, run, host, *args, environment=None, tool=ESRUN, by=()):
+        """A worker on that host, which knows the run by its endpoint and its secret; `by` a command that runs it."""
         run.wait_until((run.out / "master").exists, "the master")
-        call = [*host.enter, tool, "--join", self.endpoint, "--secret", str(run.out / "secret"), "--threads=1", "--bind=none",
+        call = [*host.enter, *by, tool, "--join", self.endpoint, "--secret", str(run.out / "secret"), "--threads=1", "--bind=none",
                 "--device=cpu", *args]  # fmt: skip
         process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    env={**os.environ, **(environment or {})})  # fmt: skip
