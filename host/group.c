@@ -255,7 +255,8 @@ static void begin_meeting(HostGroup *g, int64_t label, HostMeeting *meeting) {
     set_updating(g, true);
 }
 
-// Waits for the master's word on a group; size 0: there is no master, nor was there for a while. The mutex is held.
+// Waits for the master's word on a group, and for the workers that are wanted; size 0: there is no master, nor was
+// there for a while. The mutex is held.
 static Status await_group(HostMember *m, MemberGroup *group) {
     for (;;) {
         host_stop_requested(); // a look at it shows that this thread moves
@@ -267,8 +268,8 @@ static Status await_group(HostMember *m, MemberGroup *group) {
             return STATUS_OK;
         }
         *group = m->group;
-        if (group->size > 0) return STATUS_OK;
-        if (now_s - m->group_asked_s > MEMBER_ASK_AGAIN_S) TRY(ask_for_group(m, 0));
+        if (group->size > 0 && !m->is_short) return STATUS_OK;
+        if (group->size == 0 && now_s - m->group_asked_s > MEMBER_ASK_AGAIN_S) TRY(ask_for_group(m, 0));
         member_wait(m);
     }
 }

@@ -7,10 +7,14 @@ import signal
 import subprocess
 import sys
 
-from hosts_harness import ESRUN, ESRUN_FAULTS, HostsTest, main, program
+from hosts_harness import HostsTests
+
+import esrun_harness
+import pporun_harness
+from cli_harness import program
 
 
-class Hash(HostsTest):
+class Hash(HostsTests, esrun_harness.WorkersTest):
     """Whoever computes, and wherever."""
 
     def test_evaluators(self):
@@ -44,7 +48,7 @@ class Hash(HostsTest):
         self.trainers(4)
 
 
-class Clocks(HostsTest):
+class Clocks(HostsTests, esrun_harness.WorkersTest):
     def report(self, *args):
         return subprocess.run([program("profreport"), *map(str, args)], capture_output=True, text=True, check=True).stdout
 
@@ -71,14 +75,27 @@ class Clocks(HostsTest):
         self.assertRegex(self.report(run.out), r"Clocks of different hosts agree to [\d.]+ [um]s")
 
 
-class Faults(HostsTest):
+class Ppo(HostsTests, pporun_harness.WorkersTest):
+    """pporun's trainers."""
+
+    def test_four_trainers(self):
+        expected = self.reference()
+        run = self.begin_here(*self.args(), "--min-workers=4")
+        for host in self.hosts[1:]:
+            self.follow(run, host)
+        done = self.same_end(expected, run)
+        self.all_end_well()
+        self.assertGreater(done["workers"]["collective_bytes"], 0)
+
+
+class Faults(HostsTests, esrun_harness.WorkersTest):
     """Each must have been noticed; the run goes on to the parameters of one without it."""
 
     LONG = {"generations": 100000, "test_every": 50, "checkpoint_every": 1000}
 
     def begin_slowly(self, followers):
         """A run of that many followers, and evaluators on the other hosts; the process on the last one."""
-        slow = {"environment": self.SLOW, "tool": ESRUN_FAULTS}
+        slow = {"environment": self.SLOW, "tool": self.faulty}
         run = self.begin_here(*self.args(**self.LONG), f"--trainers={followers + 1}", **slow)
         for i, host in enumerate(self.hosts[1:], 1):
             last = (self.follow if i <= followers else self.join)(run, host, **slow)
@@ -147,4 +164,4 @@ class Faults(HostsTest):
 
 
 if __name__ == "__main__":
-    main()
+    esrun_harness.main()

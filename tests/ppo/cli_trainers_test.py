@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """pporun with several trainers: the same parameters for any number of them and after any fault, and nothing done twice."""
 
+import json
 import os
+import subprocess
+import time
 
 import pporun_harness as harness
 from pporun_harness import PPORUN, SANITIZED, WorkersTest
@@ -93,6 +96,17 @@ class Join(TrainersJoinTests, TrainersTest):
         self.assertEqual(0, joined.returncode, err)
         self.assertIn("the run is over", err)
 
+    def test_below_min_workers_it_waits(self):
+        expected = self.reference()
+        run = self.begin_trainers(1, *self.args(), "--bind-address=tcp://127.0.0.1:*", "--min-workers=2", tool=PPORUN)
+        run.wait_until((run.out / "metrics.csv").exists, "the trainer")
+        time.sleep(0.5)
+        self.assertEqual(0, run.rows())
+        joined = self.start_follower(run)
+        self.same_end(expected, run)
+        self.assertEqual(0, joined.wait(60))
+        joined.communicate()
+
     def test_what_status_says(self):
         run = self.begin_trainers(2, *self.args(updates=200), environment=self.SLOW)
         run.wait_for_workers(2)
@@ -102,6 +116,34 @@ class Join(TrainersJoinTests, TrainersTest):
         self.assertEqual(0, text.code, text)
         self.assertRegex(text.out, r"trainer +0 ")
         self.assertRegex(text.out, r"[1-9]\d* bytes between trainers")
+
+
+class Launch(TrainersTest):
+    """What starts trainers elsewhere: all workers are trainers."""
+
+    def test_ranks(self):
+        expected = self.reference()
+        call = [PPORUN, *self.args(), "--min-workers=3", "--out", self.path(), "--json", "--quiet"]
+        ranks = []
+        for rank in self.random.sample(range(3), 3):
+            environment = {"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": 3, "SLURM_STEP_NUM_NODES": 1}
+            ranks.append(subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+                                          env={**os.environ, **{k: str(v) for k, v in environment.items()}}))  # fmt: skip
+        outputs = [process.communicate(timeout=300) for process in ranks]
+        self.assertEqual([0, 0, 0], [process.returncode for process in ranks], outputs)
+        (out,) = [out for out, _ in outputs if out != ""]
+        self.assertEqual(expected["params_hash"], json.loads(out)["params_hash"])
+        self.assertGreater(json.loads(out)["workers"]["collective_bytes"], 0)
+
+    def test_emit(self):
+        script = self.call("cartpole", "--workers=3", "--emit=slurm")
+        self.assertEqual(0, script.code, script)
+        self.assertIn("#SBATCH --ntasks=3\n", script.out)
+        self.assertNotIn("--array", script.out)
+        manifests = self.call("cartpole", "--workers=3", "--emit=k8s")
+        self.assertEqual(0, manifests.code, manifests)
+        self.assertRegex(manifests.out, r"name: shoal-cartpole-followers\nspec:\n  backoffLimit: \d+\n  completionMode: Indexed\n  completions: 2\n")
+        self.assertNotIn("shoal-cartpole-evaluators", manifests.out)
 
 
 class Refusals(TrainersTest):
