@@ -48,6 +48,7 @@ Status kern_cuda_open(int device, KernBackend **backend) {
         .ppo_state_bytes = sizeof(KernPpoState),
         .ppo_report_bytes = sizeof(KernPpoReport),
         .ppo_network_bytes = sizeof(PpoNetwork),
+        .ppo_group_bytes = sizeof(PpoGroup),
         .slice_steps = slice_steps(),
         .stop_requested = host_stop_requested,
         .plan_init = host_plan_init,
@@ -65,6 +66,9 @@ Status kern_cuda_open(int device, KernBackend **backend) {
         .ppo_tensor = ppo_tensor,
         .ppo_env_words = ppo_env_words,
         .ppo_normalizer = ppo_normalizer,
+        .ppo_group_init = ppo_group_init,
+        .ppo_group_gather = ppo_group_gather,
+        .ppo_group_infinite = ppo_group_infinite,
     };
     return open_backend(&host, device, backend);
 }

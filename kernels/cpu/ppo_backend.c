@@ -94,6 +94,7 @@ static Status describe_ppo(CpuPpo *ppo, KernBackend *backend, const KernPpoSpec 
     ppo->pool = cpu->pool;
     ppo->sim = cpu_sim_ops(cpu, spec->sim.spec);
     ppo_net_make(&ppo->net, &spec->policy, spec->rollout);
+    TRY(ppo_group_init(&ppo->group, spec, NULL));
     cpu_ppo_share(ppo);
     return STATUS_OK;
 }
@@ -243,7 +244,9 @@ static void move_envs(CpuPpo *ppo, int32_t first, int32_t end, uint32_t *envs, b
 void cpu_ppo_move_envs(CpuPpo *ppo, uint32_t *envs, bool out) {
     int32_t of_shard = ppo->spec.envs / ppo->spec.shards;
     // Out: its own. In: all.
-    if (out) move_envs(ppo, ppo->first_shard * of_shard, (ppo->first_shard + ppo->own_shards) * of_shard, envs, out);
+    if (out)
+        move_envs(ppo, ppo->group.first_shard * of_shard, (ppo->group.first_shard + ppo->group.own_shards) * of_shard,
+                  envs, out);
     if (!out) move_envs(ppo, 0, ppo->spec.envs, envs, out);
 }
 
@@ -290,6 +293,13 @@ static void rollout_piece(void *context, int64_t begin, int64_t end, int worker)
     cpu_probe_close(probe);
 }
 
+static Status check_infinite(const CpuPpo *ppo) {
+    const LanesInfinite *own = &ppo->infinite;
+    const char *field = own->at < 0 ? NULL : own->field != NULL ? own->field : "the reward";
+    PpoInfinite first = ppo_infinite(own->step, own->at, field);
+    return ppo_group_infinite(&ppo->group, &ppo->spec, ppo->update, &first);
+}
+
 static Status roll_out(CpuPpo *ppo, const KernPpoStep *step) {
     HOST_TRACE_SCOPE(SIMULATION, "ppo rollout");
     KernPpoState state;
@@ -300,7 +310,7 @@ static Status roll_out(CpuPpo *ppo, const KernPpoStep *step) {
     ppo->infinite.at = -1;
     host_pool_for(ppo->pool, ppo->end_block - ppo->first_block, ppo->piece_blocks, rollout_piece, ppo);
     if (host_stop_requested()) return host_fail(STATUS_STOPPED, "stopped during a rollout");
-    return cpu_ppo_group_infinite(ppo);
+    return check_infinite(ppo);
 }
 
 static void fold_shard(CpuPpo *ppo, int32_t shard) {
@@ -322,9 +332,9 @@ static Status take_statistics(CpuPpo *ppo, KernPpoReport *report) {
     int32_t obs = ppo->spec.sim.spec->obs;
     PpoMoments of_obs[POLICY_OBS_MAX] = {{0}};
     PpoOutcome all = {.episodes = 0};
-    for (int32_t i = 0; i < ppo->own_shards; i++)
-        fold_shard(ppo, ppo->first_shard + i);
-    TRY(cpu_ppo_group_statistics(ppo));
+    for (int32_t i = 0; i < ppo->group.own_shards; i++)
+        fold_shard(ppo, ppo->group.first_shard + i);
+    TRY(cpu_ppo_gather_statistics(ppo));
     for (int32_t shard = 0; shard < ppo->spec.shards; shard++) {
         for (int32_t k = 0; k < obs; k++)
             of_obs[k] = ppo_moments_fold(of_obs[k], ppo->shard_obs[(int64_t)shard * obs + k]);
@@ -348,5 +358,5 @@ Status cpu_ppo_update(KernPpo *base, const KernPpoStep *step, KernPpoReport *rep
     TRY(roll_out(ppo, step));
     TRY(cpu_ppo_learn(ppo, step, report));
     TRY(take_statistics(ppo, report));
-    return cpu_ppo_group_envs(ppo);
+    return cpu_ppo_gather_envs(ppo);
 }

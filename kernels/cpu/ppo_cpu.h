@@ -3,9 +3,9 @@
 #ifndef SHOAL_KERNELS_CPU_PPO_CPU_H
 #define SHOAL_KERNELS_CPU_PPO_CPU_H
 
-#include "host/comm.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/ppo_net.h"
+#include "kernels/ppo_group.h"
 #include "kernels/ppo_statistics.h"
 
 enum {
@@ -48,12 +48,9 @@ typedef struct CpuPpo {
     PpoOutcome *of_shard;  // [shard]
 
     // This trainer's part
-    HostComm *comm;         // borrowed; NULL: it is the only one
-    int32_t sharers, share; // trainers that own shards, and how many each
-    int32_t first_shard, own_shards;
+    PpoGroup group;
     int32_t first_block, end_block; // of lanes
     HostBlock group_block;
-    char *exchange;     // [trainer] parts of what is exchanged
     uint32_t *all_envs; // [envs][env_words]
 
     // Learning
@@ -74,19 +71,15 @@ static inline int32_t cpu_ppo_shard_samples(const KernPpoSpec *spec) {
 // kernels/cpu/ppo_backend.c: this trainer's envs from `envs` [envs][env_words], or to there.
 void cpu_ppo_move_envs(CpuPpo *ppo, uint32_t *envs, bool out);
 
-// kernels/cpu/ppo_group.c: which part is this trainer's; and what trainers tell each other, each call by all of them.
-// One alone goes on at once.
+// kernels/cpu/ppo_exchange.c: what follows from which shards are this trainer's; and what trainers tell each other,
+// each call by all of them. One alone goes on at once.
 void cpu_ppo_share(CpuPpo *ppo);
-Status cpu_ppo_group_infinite(CpuPpo *ppo); // fails if something in any rollout is
-Status cpu_ppo_group_statistics(CpuPpo *ppo);
-Status cpu_ppo_group_advantages(CpuPpo *ppo);
-Status cpu_ppo_group_envs(CpuPpo *ppo);
-
-// With others: the first of ppo->gradients becomes known as cpu_ppo_group_gradient(rank), floats that are
-// cpu_ppo_group_stride() apart, and the losses of all shards are filled in.
-Status cpu_ppo_group_gradients(CpuPpo *ppo);
-float *cpu_ppo_group_gradient(const CpuPpo *ppo, int rank);
-int64_t cpu_ppo_group_stride(const CpuPpo *ppo);
+Status cpu_ppo_gather_statistics(CpuPpo *ppo);
+Status cpu_ppo_gather_advantages(CpuPpo *ppo);
+Status cpu_ppo_gather_envs(CpuPpo *ppo);
+// With others: the first of ppo->gradients becomes known as ppo_group_gradient(rank), and the losses of all shards are
+// filled in.
+Status cpu_ppo_gather_gradients(CpuPpo *ppo);
 
 // kernels/cpu/ppo_update.c: what follows the rollout. Fills in what is its own of the report.
 Status cpu_ppo_learn(CpuPpo *ppo, const KernPpoStep *step, KernPpoReport *report);

@@ -56,7 +56,7 @@ static void order_shards(void *context, int64_t begin, int64_t end, int worker) 
     const Learning *learning = context;
     CpuPpo *ppo = learning->ppo;
     int32_t samples = cpu_ppo_shard_samples(&ppo->spec), count = samples / ppo->spec.minibatches;
-    for (int64_t shard = ppo->first_shard + begin; shard < ppo->first_shard + end; shard++) {
+    for (int64_t shard = ppo->group.first_shard + begin; shard < ppo->group.first_shard + end; shard++) {
         uint32_t *order = ppo->order + shard * samples;
         order_shard(learning, (int32_t)shard, order);
         for (int32_t m = 0; m < ppo->spec.minibatches; m++) {
@@ -80,7 +80,7 @@ static void group_gradient(const Learning *learning, PpoPart *part, int64_t grou
     for (int k = 0; k < PPO_BRANCHES; k++)
         node[k + 1] = ppo->branches + ((int64_t)worker * PPO_BRANCHES + k) * gradient;
     for (int32_t i = 0; i < ppo->group_shards; i++) {
-        int64_t shard = ppo->first_shard + group * ppo->group_shards + i;
+        int64_t shard = ppo->group.first_shard + group * ppo->group_shards + i;
         part->index = ppo->order + shard * samples + learning->minibatch * part->count;
         kernels->gradient(part, &ppo->scratch[worker], node[waiting], &ppo->losses[shard]);
         cpu_probe_count(&ppo->scratch[worker].probe, (uint32_t)part->count);
@@ -113,42 +113,48 @@ static void group_gradients(void *context, int64_t begin, int64_t end, int worke
     cpu_probe_close_part(probe, "ppo gradient");
 }
 
-// `count` gradients, `stride` floats apart, to be summed into the first's place: a level of the shards' tree and what
-// is above it.
+// `count` gradients of `size` floats, `stride` floats apart, to be summed into the first's place: a level of the
+// shards' tree and what is above it.
 typedef struct Fold {
     const PpoKernels *kernels;
     float *gradients;
     int64_t count, stride;
+    int32_t size;
 } Fold;
 
 static void fold_tiles(void *context, int64_t begin, int64_t end, int worker) {
     (void)worker;
     const Fold *fold = context;
+    int32_t first = (int32_t)begin * PPO_TILE, last = (int32_t)end * PPO_TILE;
+    last = last < fold->size ? last : fold->size;
     for (int64_t apart = 1; apart < fold->count; apart *= 2) {
         for (int64_t at = 0; at < fold->count; at += 2 * apart)
             fold->kernels->add(fold->gradients + at * fold->stride, fold->gradients + (at + apart) * fold->stride,
-                               (int32_t)begin * PPO_TILE, (int32_t)end * PPO_TILE);
+                               first, last);
     }
 }
 
 enum { TILES_GRAIN = 16 }; // pieces of parameters large enough to be worth handing out
 
 static void fold_gradients(const CpuPpo *ppo, Fold fold) {
-    host_pool_for(ppo->pool, ppo->net.gradient / PPO_TILE, TILES_GRAIN, fold_tiles, &fold);
+    host_pool_for(ppo->pool, (fold.size + PPO_TILE - 1) / PPO_TILE, TILES_GRAIN, fold_tiles, &fold);
 }
 
 // The sum over all shards: from where the groups' own trees end, then from where the trainers' end.
 static Status sum_gradients(CpuPpo *ppo) {
     HOST_TRACE_SCOPE(LEARNING, "ppo gradient sum");
     const PpoKernels *kernels = ppo->isa->ppo;
-    float *sum = ppo->gradients;
-    fold_gradients(ppo, (Fold){kernels, sum, ppo->own_shards / ppo->group_shards, ppo->net.gradient});
-    if (ppo->comm != NULL && ppo->comm->size > 1) {
-        TRY(cpu_ppo_group_gradients(ppo));
-        sum = cpu_ppo_group_gradient(ppo, 0);
-        fold_gradients(ppo, (Fold){kernels, sum, ppo->sharers, cpu_ppo_group_stride(ppo)});
+    const PpoGroup *group = &ppo->group;
+    int32_t packed = ppo->net.gradient, params = ppo->net.shape.params;
+    fold_gradients(ppo, (Fold){kernels, ppo->gradients, group->own_shards / ppo->group_shards, packed, packed});
+    if (ppo_group_is_alone(group)) {
+        ppo_net_unpack(&ppo->net, ppo->gradients, ppo->gradient);
+        return STATUS_OK;
     }
-    ppo_net_unpack(&ppo->net, sum, ppo->gradient);
+    TRY(cpu_ppo_gather_gradients(ppo));
+    int64_t stride = (int64_t)(ppo_group_gradient_bytes(group) / sizeof(float));
+    fold_gradients(ppo, (Fold){kernels, ppo_group_gradient(group, 0), group->sharers, stride, params});
+    memcpy(ppo->gradient, ppo_group_gradient(group, 0), (size_t)params * sizeof(float));
     return STATUS_OK;
 }
 
@@ -215,7 +221,7 @@ static Status learn_minibatch(Learning *learning, double *norm) {
         fold_moments(ppo->advantage_moments + learning->minibatch, ppo->spec.shards, ppo->spec.minibatches);
     {
         HOST_TRACE_SCOPE(LEARNING, "ppo gradient");
-        host_pool_for(ppo->pool, ppo->own_shards / ppo->group_shards, 1, group_gradients, learning);
+        host_pool_for(ppo->pool, ppo->group.own_shards / ppo->group_shards, 1, group_gradients, learning);
     }
     if (host_stop_requested()) return host_fail(STATUS_STOPPED, "stopped while learning");
     TRY(sum_gradients(ppo));
@@ -237,9 +243,9 @@ Status cpu_ppo_learn(CpuPpo *ppo, const KernPpoStep *step, KernPpoReport *report
         memset(ppo->losses, 0, (size_t)ppo->spec.shards * sizeof *ppo->losses);
         {
             HOST_TRACE_SCOPE(LEARNING, "ppo order");
-            host_pool_for(ppo->pool, ppo->own_shards, 1, order_shards, &learning);
+            host_pool_for(ppo->pool, ppo->group.own_shards, 1, order_shards, &learning);
         }
-        TRY(cpu_ppo_group_advantages(ppo));
+        TRY(cpu_ppo_gather_advantages(ppo));
         for (learning.minibatch = 0; learning.minibatch < ppo->spec.minibatches; learning.minibatch++)
             TRY(learn_minibatch(&learning, &report->grad_norm));
         PpoLosses sum = sum_losses(ppo);

@@ -214,7 +214,7 @@ __attribute__((visibility("default"))) Status shoal_cuda_backend_open(const Cuda
         host->es_bytes != sizeof(KernEsSpec) || host->batch_bytes != sizeof(KernBatchSpec) ||
         host->ppo_bytes != sizeof(KernPpoSpec) || host->ppo_step_bytes != sizeof(KernPpoStep) ||
         host->ppo_state_bytes != sizeof(KernPpoState) || host->ppo_report_bytes != sizeof(KernPpoReport) ||
-        host->ppo_network_bytes != sizeof(PpoNetwork)) {
+        host->ppo_network_bytes != sizeof(PpoNetwork) || host->ppo_group_bytes != sizeof(PpoGroup)) {
         return host->fail_at(__FILE__, __LINE__, STATUS_DEVICE,
                              "device cuda: " CUDA_LIBRARY " and this program differ: install both from one build");
     }

@@ -68,7 +68,7 @@ static inline void cuda_scope_end(CudaScope *scope) { scope->backend->host.trace
     CudaScope HOST_TRACE_JOIN(cuda_scope_, __LINE__) __attribute__((cleanup(cuda_scope_end), unused)) = \
         cuda_scope_begin(backend, HOST_TRACE_##category, name)
 
-// kernels/cuda/cuda_batch.c, cuda_es.c, cuda_ppo.c and cuda_ppo_update.c: the entries of KernOps.
+// kernels/cuda/cuda_batch.c, cuda_es.c, cuda_ppo.c, cuda_ppo_exchange.c and cuda_ppo_update.c: the entries of KernOps.
 Status cuda_batch_plan(KernBackend *backend, const KernBatchSpec *spec, HostPlan *plan);
 Status cuda_batch_open(KernBackend *backend, const KernBatchSpec *spec, KernBatch **batch);
 void cuda_batch_close(KernBatch *batch);

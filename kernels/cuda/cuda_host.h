@@ -13,15 +13,16 @@
 #include "host/status.h"
 #include "host/trace.h"
 #include "kernels/kern.h"
+#include "kernels/ppo_group.h"
 #include "kernels/ppo_kern.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-// Raised whenever this table, or a struct of kernels/kern.h, policy.h or ppo_kern.h, changes: a library from another
-// build is refused.
-enum { CUDA_HOST_VERSION = 6 };
+// Raised whenever this table, or a struct of kernels/kern.h, policy.h, ppo_kern.h or ppo_group.h, changes: a library
+// from another build is refused.
+enum { CUDA_HOST_VERSION = 7 };
 
 #define CUDA_LIBRARY "libshoal_cuda.so"
 #define CUDA_ENTRY   "shoal_cuda_backend_open"
@@ -31,10 +32,10 @@ typedef struct CudaHost {
     int version;
     Status (*fail_at)(const char *file, int line, Status status, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
-    // Sizes of CudaHost, KernOps, KernEsSpec, KernBatchSpec, KernPpoSpec, KernPpoStep, KernPpoState, KernPpoReport and
-    // PpoNetwork.
+    // Sizes of CudaHost, KernOps, KernEsSpec, KernBatchSpec, KernPpoSpec, KernPpoStep, KernPpoState, KernPpoReport,
+    // PpoNetwork and PpoGroup.
     size_t table_bytes, ops_bytes, es_bytes, batch_bytes, ppo_bytes, ppo_step_bytes, ppo_state_bytes, ppo_report_bytes,
-        ppo_network_bytes;
+        ppo_network_bytes, ppo_group_bytes;
     // Steps of each slice of an evaluation and of a rollout, and PPO's gradients of one chunk a round; 0: as many as
     // fit the time of a slice, and as many as fit the memory.
     int slice_steps;
@@ -54,6 +55,10 @@ typedef struct CudaHost {
     int (*ppo_tensor)(const PpoShape *shape, int index, PpoTensor *tensor);
     int32_t (*ppo_env_words)(const KernPpoSpec *spec);
     void (*ppo_normalizer)(const KernPpoSpec *spec, const KernPpoState *state, KernNormalizer *normalizer);
+    Status (*ppo_group_init)(PpoGroup *group, const KernPpoSpec *spec, HostComm *comm);
+    Status (*ppo_group_gather)(const PpoGroup *group, size_t bytes);
+    Status (*ppo_group_infinite)(const PpoGroup *group, const KernPpoSpec *spec, uint32_t update,
+                                 const PpoInfinite *own);
 } CudaHost;
 
 // The type of the library's entry, CUDA_ENTRY.

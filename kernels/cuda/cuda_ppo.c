@@ -1,5 +1,5 @@
-// PPO on the GPU: memory, and the state's way in and out. The update is in cuda_ppo_update.c, the kernels are in
-// ppo_*.cu.
+// PPO on the GPU: memory, and the state's way in and out. The update is in cuda_ppo_update.c, what several trainers
+// tell each other in cuda_ppo_exchange.c, the kernels are in ppo_*.cu.
 #include "kernels/cuda/cuda_ppo.h"
 
 #include <cuda_runtime_api.h>
@@ -184,6 +184,7 @@ static Status describe_ppo(CudaPpo *ppo, CudaBackend *backend, const KernPpoSpec
     ppo->env_words = (size_t)backend->host.ppo_env_words(spec);
     describe_batch(ppo);
     describe_args(ppo);
+    TRY(cuda_ppo_share(ppo, NULL));
     return choose_launches(ppo);
 }
 
@@ -213,6 +214,8 @@ static Status describe_ppo(CudaPpo *ppo, CudaBackend *backend, const KernPpoSpec
     I(OUTCOMES, args->outcomes, "statistics of envs", envs + shards, sizeof(PpoOutcome))                       \
     I(OBS_MOMENTS, args->obs_moments, "statistics of observations", (envs + shards) * obs, sizeof(PpoMoments)) \
     I(ADVANTAGES, args->advantage_moments, "statistics of advantages", advantage_sums, sizeof(PpoMoments))     \
+    I(SHARD_ADVANTAGES, args->shard_advantages, "statistics of shards' advantages", shards *minibatches,       \
+      sizeof(PpoMoments))                                                                                      \
     I(SCALES, args->advantages, "scales of advantages", minibatches, sizeof(PpoAdvantageScale))                \
     I(CHUNK_LOSSES, args->chunk_losses, "losses of chunks", chunks, sizeof(PpoLosses))                         \
     I(LOSSES, args->losses, "losses of shards", shards, sizeof(PpoLosses))                                     \
@@ -360,6 +363,7 @@ void cuda_ppo_close(KernPpo *base) {
     (void)cudaSetDevice(ppo->backend->device);
     if (ppo->graph != NULL) (void)cudaGraphExecDestroy(ppo->graph);
     if (ppo->mail != NULL) (void)cudaFreeHost(ppo->mail);
+    cuda_ppo_leave(ppo);
     ppo->backend->host.block_free(&ppo->block);
     free(ppo);
 }
@@ -376,7 +380,8 @@ Status cuda_ppo_write(KernPpo *base, const KernPpoState *state) {
     TRY(cuda_upload(backend, ppo->args.second, state->second, size_bytes));
     if (state->envs != NULL) {
         TRY(cuda_upload(backend, ppo->d_words, state->envs, words_bytes));
-        CUDA_TRY(backend, cuda_launch_ppo_move_envs(&ppo->args, ppo->d_words, false, backend->stream));
+        CUDA_TRY(backend,
+                 cuda_launch_ppo_move_envs(&ppo->args, ppo->d_words, 0, ppo->args.envs, false, backend->stream));
         CUDA_TRY(backend, cudaStreamSynchronize(backend->stream));
     }
     CUDA_TRY(backend, cuda_launch_ppo_round(&ppo->args, backend->stream));
@@ -394,16 +399,11 @@ Status cuda_ppo_read(KernPpo *base, KernPpoState *state) {
     TRY(cuda_download(backend, state->first, ppo->args.first, size_bytes));
     TRY(cuda_download(backend, state->second, ppo->args.second, size_bytes));
     if (state->envs != NULL) {
-        CUDA_TRY(backend, cuda_launch_ppo_move_envs(&ppo->args, ppo->d_words, true, backend->stream));
+        CUDA_TRY(backend,
+                 cuda_launch_ppo_move_envs(&ppo->args, ppo->d_words, 0, ppo->args.envs, true, backend->stream));
         TRY(cuda_download(backend, state->envs, ppo->d_words, words_bytes));
     }
     state->adam_steps = ppo->adam_steps;
     ppo_statistics_read(&ppo->statistics, ppo->spec.sim.spec->obs, state);
     return STATUS_OK;
-}
-
-Status cuda_ppo_join(KernPpo *base, HostComm *comm) {
-    (void)base;
-    if (comm == NULL || comm->size == 1) return STATUS_OK;
-    return host_fail(STATUS_USAGE, "PPO on a GPU is one trainer's: %d cannot share its updates", comm->size);
 }

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/ppo_launch.h"
+#include "kernels/ppo_group.h"
 #include "kernels/ppo_statistics.h"
 
 struct CUgraphExec_st;
@@ -12,8 +13,8 @@ struct CUgraphExec_st;
 // are in stream order.
 typedef struct CudaPpoMail {
     CudaPpoStep step;
-    CudaPpoReport begin; // as the device's report is at the beginning
-    CudaPpoReport report;
+    CudaPpoReport begin;  // as the device's report is at the beginning
+    CudaPpoReport report; // as the host last saw it
 } CudaPpoMail;
 
 typedef struct CudaPpo {
@@ -28,7 +29,8 @@ typedef struct CudaPpo {
     int rollout_blocks, learn_blocks;
     int32_t slice_steps;          // of the rollout, in one launch
     int32_t graph_minibatches;    // divides the minibatches
-    struct CUgraphExec_st *graph; // that many minibatches; NULL before the first update
+    struct CUgraphExec_st *graph; // that many minibatches of one alone; NULL before the first update
+    PpoGroup group;               // its exchange is page-locked
     CudaPpoMail *mail;
     CudaPpoStep *d_step;
     uint32_t *d_words; // [env][words] on their way in or out
@@ -36,5 +38,23 @@ typedef struct CudaPpo {
     int64_t adam_steps;
     PpoStatistics statistics;
 } CudaPpo;
+
+// kernels/cuda/cuda_ppo_exchange.c: takes what is its own of the shards in a group (NULL: all), without an exchange's
+// memory; and gives back that memory.
+Status cuda_ppo_share(CudaPpo *ppo, HostComm *comm) HOST_MUST_CHECK;
+void cuda_ppo_leave(CudaPpo *ppo);
+
+// What trainers tell each other, each call by all of them, and none alone. The first two do nothing where learning has
+// come to its end, which the host knows then.
+Status cuda_ppo_gather_advantages(const CudaPpo *ppo) HOST_MUST_CHECK;
+Status cuda_ppo_gather_gradients(const CudaPpo *ppo) HOST_MUST_CHECK; // sums: [trainer][params]; and all shards' losses
+Status cuda_ppo_gather_statistics(const CudaPpo *ppo) HOST_MUST_CHECK; // and the outcome of all is in the report
+Status cuda_ppo_gather_envs(const CudaPpo *ppo) HOST_MUST_CHECK;
+
+// kernels/cuda/cuda_ppo_update.c: waits for the stream; the report is then up to date.
+Status cuda_ppo_fetch_report(const CudaPpo *ppo) HOST_MUST_CHECK;
+
+// Whether learning has come to its end, as far as the host has seen.
+static inline bool cuda_ppo_has_ended(const CudaPpo *ppo) { return ppo->mail->report.end != CUDA_PPO_GOES_ON; }
 
 #endif

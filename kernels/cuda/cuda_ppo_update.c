@@ -34,7 +34,8 @@ static Status pace(Pace *p) {
 
 // ---- the graph -----------------------------------------------------------------------------------------------------
 
-static Status launch_minibatch(const CudaPpo *ppo) {
+// Of its own shards, up to their sum.
+static Status launch_gradient(const CudaPpo *ppo) {
     const CudaBackend *backend = ppo->backend;
     const CudaPpoArgs *args = &ppo->args;
     for (int32_t first = 0; first < args->chunks; first += args->round_chunks) {
@@ -42,8 +43,15 @@ static Status launch_minibatch(const CudaPpo *ppo) {
         CUDA_TRY(backend, cuda_launch_ppo_gradient(args, first, ppo->learn_blocks, backend->stream));
         CUDA_TRY(backend, cuda_launch_ppo_fold(args, first, backend->stream));
     }
+    return STATUS_OK;
+}
+
+// A minibatch of one alone.
+static Status launch_minibatch(const CudaPpo *ppo) {
+    const CudaBackend *backend = ppo->backend;
+    TRY(launch_gradient(ppo));
     CUDA_TRACE_SCOPE(backend, LEARNING, "ppo step");
-    CUDA_TRY(backend, cuda_launch_ppo_descend(args, backend->stream));
+    CUDA_TRY(backend, cuda_launch_ppo_descend(&ppo->args, true, backend->stream));
     return STATUS_OK;
 }
 
@@ -82,6 +90,7 @@ static Status send(CudaPpo *ppo, const KernPpoStep *step) {
     mail->step.reward_scale = ppo_reward_scale(ppo->statistics.discounted);
     backend->host.ppo_normalizer(&ppo->spec, &state, &mail->step.normalizer);
     mail->begin = (CudaPpoReport){.infinite = CUDA_INFINITE_NONE, .infinite_param = UINT32_MAX};
+    mail->report = mail->begin;
     CUDA_TRY(backend,
              cudaMemcpyAsync(ppo->d_step, &mail->step, sizeof mail->step, cudaMemcpyHostToDevice, backend->stream));
     CUDA_TRY(backend, cudaMemcpyAsync(ppo->args.report, &mail->begin, sizeof mail->begin, cudaMemcpyHostToDevice,
@@ -89,7 +98,8 @@ static Status send(CudaPpo *ppo, const KernPpoStep *step) {
     return STATUS_OK;
 }
 
-static Status roll_out(const CudaPpo *ppo, Pace *p) {
+// Of its own envs.
+static Status launch_rollout(const CudaPpo *ppo, Pace *p) {
     const CudaBackend *backend = ppo->backend;
     const CudaPpoArgs *args = &ppo->args;
     CUDA_TRACE_SCOPE(backend, SIMULATION, "ppo rollout");
@@ -103,14 +113,65 @@ static Status roll_out(const CudaPpo *ppo, Pace *p) {
     return STATUS_OK;
 }
 
+// What became infinite first, in all trainers' rollouts.
+static Status check_rollout(const CudaPpo *ppo, uint32_t update) {
+    const SimSpec *sim = ppo->spec.sim.spec;
+    uint64_t seen = ppo->mail->report.infinite;
+    const char *field = seen == CUDA_INFINITE_NONE ? NULL : cuda_field_name(sim, (int)(seen & CUDA_FIELD_REWARD));
+    PpoInfinite own =
+        ppo_infinite((int64_t)(seen >> (32 + CUDA_FIELD_BITS)), (int64_t)(seen >> CUDA_FIELD_BITS & UINT32_MAX), field);
+    return ppo->backend->host.ppo_group_infinite(&ppo->group, &ppo->spec, update, &own);
+}
+
+// Alone, what is infinite shows at the update's end.
+static Status roll_out(const CudaPpo *ppo, Pace *p, uint32_t update) {
+    const CudaBackend *backend = ppo->backend;
+    if (ppo->args.own_shards > 0) TRY(launch_rollout(ppo, p));
+    if (ppo_group_is_alone(&ppo->group)) {
+        CUDA_TRY(backend, cuda_launch_ppo_outcome(&ppo->args, backend->stream));
+        return STATUS_OK;
+    }
+    TRY(cuda_ppo_fetch_report(ppo));
+    return check_rollout(ppo, update);
+}
+
+// The order of an epoch's samples, and the scales of their advantages.
+static Status order(const CudaPpo *ppo) {
+    const CudaBackend *backend = ppo->backend;
+    const CudaPpoArgs *args = &ppo->args;
+    bool is_alone = ppo_group_is_alone(&ppo->group);
+    if (args->own_shards > 0) CUDA_TRY(backend, cuda_launch_ppo_order(args, backend->stream));
+    if (!is_alone) TRY(cuda_ppo_gather_advantages(ppo));
+    CUDA_TRY(backend, cuda_launch_ppo_scales(args, !is_alone, backend->stream));
+    return STATUS_OK;
+}
+
+// A minibatch of several trainers.
+static Status share_minibatch(const CudaPpo *ppo) {
+    const CudaBackend *backend = ppo->backend;
+    const CudaPpoArgs *args = &ppo->args;
+    if (args->own_shards > 0) {
+        TRY(launch_gradient(ppo));
+        CUDA_TRY(backend, cuda_launch_ppo_losses(args, backend->stream));
+    }
+    TRY(cuda_ppo_gather_gradients(ppo));
+    CUDA_TRACE_SCOPE(backend, LEARNING, "ppo step");
+    CUDA_TRY(backend, cuda_launch_ppo_fold_trainers(args, ppo->group.sharers, backend->stream));
+    CUDA_TRY(backend, cuda_launch_ppo_descend(args, false, backend->stream));
+    return STATUS_OK;
+}
+
 static Status learn(const CudaPpo *ppo, Pace *p, int32_t epochs) {
     const CudaBackend *backend = ppo->backend;
+    bool is_alone = ppo_group_is_alone(&ppo->group);
     CUDA_TRACE_SCOPE(backend, LEARNING, "ppo learn");
     for (int32_t epoch = 0; epoch < epochs; epoch++) {
-        CUDA_TRY(backend, cuda_launch_ppo_order(&ppo->args, backend->stream));
-        for (int32_t m = 0; m < ppo->args.minibatches; m += ppo->graph_minibatches) {
+        TRY(order(ppo));
+        for (int32_t m = 0; m < ppo->args.minibatches; m += is_alone ? ppo->graph_minibatches : 1) {
+            if (cuda_ppo_has_ended(ppo)) return STATUS_OK;
             TRY(pace(p));
-            CUDA_TRY(backend, cudaGraphLaunch(ppo->graph, backend->stream));
+            if (is_alone) CUDA_TRY(backend, cudaGraphLaunch(ppo->graph, backend->stream));
+            if (!is_alone) TRY(share_minibatch(ppo));
         }
     }
     return STATUS_OK;
@@ -137,18 +198,12 @@ static Status fail_gradient(const CudaPpo *ppo, uint32_t update) {
 
 static Status check_finite(const CudaPpo *ppo, uint32_t update) {
     const CudaPpoReport *r = &ppo->mail->report;
-    const SimSpec *sim = ppo->spec.sim.spec;
-    if (r->infinite != CUDA_INFINITE_NONE) {
-        return cuda_fail(ppo->backend, STATUS_NUMERIC, "%s: update %u, env %lld, step %lld: %s is NaN or infinite",
-                         sim->name, update, (long long)(r->infinite >> CUDA_FIELD_BITS & UINT32_MAX),
-                         (long long)(r->infinite >> (32 + CUDA_FIELD_BITS)),
-                         cuda_field_name(sim, (int)(r->infinite & CUDA_FIELD_REWARD)));
-    }
+    if (ppo_group_is_alone(&ppo->group)) TRY(check_rollout(ppo, update));
     if (r->end == CUDA_PPO_INFINITE_GRADIENT || r->end == CUDA_PPO_INFINITE_LOSS) return fail_gradient(ppo, update);
     return STATUS_OK;
 }
 
-static Status fetch_report(const CudaPpo *ppo) {
+Status cuda_ppo_fetch_report(const CudaPpo *ppo) {
     CUDA_TRACE_SCOPE(ppo->backend, IDLE, "wait for the GPU");
     return cuda_download(ppo->backend, &ppo->mail->report, ppo->args.report, sizeof ppo->mail->report);
 }
@@ -187,13 +242,16 @@ Status cuda_ppo_update(KernPpo *base, const KernPpoStep *step, KernPpoReport *re
     const CudaBackend *backend = ppo->backend;
     memset(report, 0, sizeof *report);
     TRY(cuda_enter(backend));
-    if (ppo->graph == NULL) TRY(capture(ppo));
+    bool is_alone = ppo_group_is_alone(&ppo->group);
+    if (is_alone && ppo->graph == NULL) TRY(capture(ppo));
     TRY(send(ppo, step));
     Pace p = {.backend = backend};
-    TRY(roll_out(ppo, &p));
+    TRY(roll_out(ppo, &p, step->update));
     TRY(learn(ppo, &p, step->epochs));
-    TRY(fetch_report(ppo));
+    TRY(cuda_ppo_fetch_report(ppo));
     if (ppo->mail->step.is_probed) tell_split(ppo);
     TRY(check_finite(ppo, step->update));
-    return take_report(ppo, step->update, report);
+    if (!is_alone) TRY(cuda_ppo_gather_statistics(ppo));
+    TRY(take_report(ppo, step->update, report));
+    return is_alone ? STATUS_OK : cuda_ppo_gather_envs(ppo);
 }

@@ -14,7 +14,8 @@ enum {
 
 // ---- the fold ------------------------------------------------------------------------------------------------------
 
-// A shard's sum with this round's chunks in it, in order; where `apart` shards are folded into one already, that one.
+// The sum of one of its own shards with this round's chunks in it, in order; where `apart` shards are folded into one
+// already, that one.
 DEVICE_FN float shard_sum(const CudaPpoArgs &a, int64_t shard, int64_t param, int32_t first, int32_t chunks,
                           int32_t apart) {
     const float *partial = a.partial + shard * a.round_chunks * a.params_count + param;
@@ -25,15 +26,15 @@ DEVICE_FN float shard_sum(const CudaPpoArgs &a, int64_t shard, int64_t param, in
     return sum;
 }
 
-// A block has FOLD_PARAMS parameters (blockIdx.x) and CUDA_PPO_FOLD_SHARDS shards (blockIdx.y), `apart` shards apart.
-// It adds a round's chunks, and, after the last round, folds the shards in a binary tree into their first.
+// A block has FOLD_PARAMS parameters (blockIdx.x) and CUDA_PPO_FOLD_SHARDS of the shards (blockIdx.y), `apart` shards
+// apart. It adds a round's chunks, and, after the last round, folds the shards in a binary tree into their first.
 static __global__ void __launch_bounds__(FOLD_PARAMS *FOLD_LINES)
-    ppo_fold(const __grid_constant__ CudaPpoArgs a, int32_t first, int32_t chunks, int32_t apart) {
+    ppo_fold(const __grid_constant__ CudaPpoArgs a, int32_t shards, int32_t first, int32_t chunks, int32_t apart) {
     __shared__ float sums[CUDA_PPO_FOLD_SHARDS][FOLD_PARAMS];
     if (a.report->end != CUDA_PPO_GOES_ON) return;
     int lane = (int)threadIdx.x, line = (int)threadIdx.y;
     int64_t param = (int64_t)blockIdx.x * FOLD_PARAMS + lane, base = (int64_t)blockIdx.y * CUDA_PPO_FOLD_SHARDS * apart;
-    int32_t left = a.shards / apart - (int32_t)blockIdx.y * CUDA_PPO_FOLD_SHARDS;
+    int32_t left = shards / apart - (int32_t)blockIdx.y * CUDA_PPO_FOLD_SHARDS;
     int32_t count = left < CUDA_PPO_FOLD_SHARDS ? left : CUDA_PPO_FOLD_SHARDS;
     bool is_last = first + chunks == a.chunks, is_there = param < a.params_count;
     for (int32_t shard = line; is_there && shard < count; shard += FOLD_LINES) {
@@ -50,17 +51,27 @@ static __global__ void __launch_bounds__(FOLD_PARAMS *FOLD_LINES)
     if (line == 0 && is_there) a.sums[base * a.params_count + param] = sums[0][lane];
 }
 
-int cuda_launch_ppo_fold(const CudaPpoArgs *args, int32_t first, cudaStream_t stream) {
-    int32_t chunks = args->chunks - first < args->round_chunks ? args->chunks - first : args->round_chunks;
+static cudaError_t launch_fold(const CudaPpoArgs *args, int32_t shards, int32_t first, int32_t chunks,
+                               cudaStream_t stream) {
     dim3 threads(FOLD_PARAMS, FOLD_LINES);
-    for (int64_t apart = 1; apart == 1 || apart < args->shards; apart *= CUDA_PPO_FOLD_SHARDS) {
-        int64_t groups = (args->shards / apart + CUDA_PPO_FOLD_SHARDS - 1) / CUDA_PPO_FOLD_SHARDS;
+    for (int64_t apart = 1; apart == 1 || apart < shards; apart *= CUDA_PPO_FOLD_SHARDS) {
+        int64_t groups = (shards / apart + CUDA_PPO_FOLD_SHARDS - 1) / CUDA_PPO_FOLD_SHARDS;
         dim3 grid((unsigned)(args->params_count + FOLD_PARAMS - 1) / FOLD_PARAMS, (unsigned)groups);
-        ppo_fold<<<grid, threads, 0, stream>>>(*args, first, chunks, (int32_t)apart);
+        ppo_fold<<<grid, threads, 0, stream>>>(*args, shards, first, chunks, (int32_t)apart);
         cudaError_t error = cudaGetLastError();
         if (error != cudaSuccess || first + chunks < args->chunks) return error;
     }
     return cudaSuccess;
+}
+
+int cuda_launch_ppo_fold(const CudaPpoArgs *args, int32_t first, cudaStream_t stream) {
+    int32_t chunks = args->chunks - first < args->round_chunks ? args->chunks - first : args->round_chunks;
+    return launch_fold(args, args->own_shards, first, chunks, stream);
+}
+
+// What trainers have told has all its chunks.
+int cuda_launch_ppo_fold_trainers(const CudaPpoArgs *args, int32_t trainers, cudaStream_t stream) {
+    return launch_fold(args, trainers, args->chunks, 0, stream);
 }
 
 // ---- the norm ------------------------------------------------------------------------------------------------------
@@ -96,15 +107,26 @@ DEVICE_FN double add_in_order(const double *x, int64_t count, int64_t stride, do
 
 // ---- what to make of a minibatch -----------------------------------------------------------------------------------
 
-// Each shard's chunks in order, onto the epoch's minibatches before.
+// The chunks of each of its own shards in order, onto the epoch's minibatches before.
 DEVICE_FN void add_losses(const CudaPpoArgs &a) {
-    for (int32_t shard = (int32_t)threadIdx.x; shard < a.shards; shard += JUDGE_THREADS) {
+    int32_t end = a.first_shard + a.own_shards;
+    for (int32_t shard = a.first_shard + (int32_t)threadIdx.x; shard < end; shard += JUDGE_THREADS) {
         PpoLosses sum = {};
         if (a.report->minibatch > 0) sum = a.losses[shard];
         for (int32_t chunk = 0; chunk < a.chunks; chunk++)
             sum = ppo_losses_fold(sum, a.chunk_losses[(int64_t)shard * a.chunks + chunk]);
         a.losses[shard] = sum;
     }
+}
+
+// One block.
+static __global__ void __launch_bounds__(JUDGE_THREADS) ppo_losses(const __grid_constant__ CudaPpoArgs a) {
+    if (a.report->end == CUDA_PPO_GOES_ON) add_losses(a);
+}
+
+int cuda_launch_ppo_losses(const CudaPpoArgs *args, cudaStream_t stream) {
+    ppo_losses<<<1, JUDGE_THREADS, 0, stream>>>(*args);
+    return cudaGetLastError();
 }
 
 // The first thread: Adam's step, and on to the next minibatch; or the end of learning.
@@ -131,12 +153,13 @@ DEVICE_FN void judge(const CudaPpoArgs &a, double norm, PpoLosses losses) {
 }
 
 // One block.
-static __global__ void __launch_bounds__(JUDGE_THREADS) ppo_judge(const __grid_constant__ CudaPpoArgs a) {
+static __global__ void __launch_bounds__(JUDGE_THREADS)
+    ppo_judge(const __grid_constant__ CudaPpoArgs a, int32_t adds_losses) {
     __shared__ double stage[JUDGE_THREADS];
     bool goes_on = a.report->end == CUDA_PPO_GOES_ON;
     if (threadIdx.x == 0) a.report->stepped = 0;
     if (!goes_on) return;
-    add_losses(a);
+    if (adds_losses) add_losses(a);
     __syncthreads();
     double norm = ppo_sqrt(add_in_order(a.squares, (a.params_count + PPO_TILE - 1) / PPO_TILE, 1, stage));
     const double *shards = (const double *)a.losses;
@@ -179,12 +202,12 @@ static __global__ void __launch_bounds__(ADAM_THREADS) ppo_adam_update(const __g
     a.second[i] = after.second;
 }
 
-int cuda_launch_ppo_descend(const CudaPpoArgs *args, cudaStream_t stream) {
+int cuda_launch_ppo_descend(const CudaPpoArgs *args, int32_t adds_losses, cudaStream_t stream) {
     int32_t tiles = (args->params_count + PPO_TILE - 1) / PPO_TILE;
     ppo_squares<<<(unsigned)(tiles + SQUARE_TILES - 1) / SQUARE_TILES, SQUARE_THREADS, 0, stream>>>(*args);
     cudaError_t error = cudaGetLastError();
     if (error != cudaSuccess) return error;
-    ppo_judge<<<1, JUDGE_THREADS, 0, stream>>>(*args);
+    ppo_judge<<<1, JUDGE_THREADS, 0, stream>>>(*args, adds_losses);
     error = cudaGetLastError();
     if (error != cudaSuccess) return error;
     ppo_adam_update<<<(unsigned)(args->params_count + ADAM_THREADS - 1) / ADAM_THREADS, ADAM_THREADS, 0, stream>>>(

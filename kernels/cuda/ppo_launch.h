@@ -76,6 +76,8 @@ typedef struct CudaPpoArgs {
     PpoNetwork network;
     CudaPpoScratch rollout, learn;
     int32_t envs, steps, shards, minibatches;
+    int32_t first_shard, own_shards; // of this trainer, and their envs
+    int32_t first_env, end_env;
     int32_t part;           // samples of a shard in a minibatch
     int32_t advantage_sums; // of PPO_CHUNK advantages, in a part
     int32_t chunk;          // samples whose gradients are one sum: PPO_CHUNK, or with recurrent layers an env's steps
@@ -102,15 +104,16 @@ typedef struct CudaPpoArgs {
     float *last_value;                                                   // [env]
     float *first_state;                                                  // [states][env] before the first step
     PpoOutcome *outcomes;                                                // [env], then [shard]
-    PpoMoments *obs_moments;                                             // [obs][env], then [obs][shard]
+    PpoMoments *obs_moments;                                             // [obs][env], then [shard][obs]
     // Learning.
     uint32_t *order;               // [shard][sample] places
-    PpoMoments *advantage_moments; // [minibatch][shard][advantage_sums]
+    PpoMoments *advantage_moments; // [shard][minibatch][advantage_sums]
+    PpoMoments *shard_advantages;  // [shard][minibatch] all of those as one, where trainers share the shards
     PpoAdvantageScale *advantages; // [minibatch]
     PpoLosses *chunk_losses;       // [shard][chunk]
     PpoLosses *losses;             // [shard]
-    float *partial;                // [shard][round_chunks][params]
-    float *sums;                   // [shard][params]
+    float *partial;                // [own shard][round_chunks][params]
+    float *sums;                   // [own shard][params], then [trainer][params]
     double *squares;               // [tile]
     float *scratch;                // or NULL
 } CudaPpoArgs;
@@ -122,31 +125,45 @@ typedef struct CudaPpoArgs {
 int cuda_ppo_rollout_occupancy(int sim, const CudaPpoScratch *scratch, size_t shared_limit_bytes, int *blocks);
 int cuda_ppo_learn_occupancy(const CudaPpoScratch *scratch, size_t shared_limit_bytes, int *blocks);
 
+// A trainer that owns no shards makes none of the launches of what is computed for shards of its own.
+
 // Begins the first episodes.
 int cuda_launch_ppo_reset(int sim, const CudaPpoArgs *args, struct CUstream_st *stream);
-// Steps [begin, end) of every env.
+// Steps [begin, end) of its own envs.
 int cuda_launch_ppo_rollout(int sim, const CudaPpoArgs *args, int32_t begin, int32_t end, int blocks,
                             struct CUstream_st *stream);
 
 // ---- what follows the rollout, and envs on their way in and out (ppo_envs.cu) --------------------------------------
 
-// Advantages; and the outcome of the rollout, into the report.
+// Advantages; and the statistics of its own shards.
 int cuda_launch_ppo_advantages(const CudaPpoArgs *args, struct CUstream_st *stream);
-// Between the env's words as in KernPpoState, [env][words], and the batch.
-int cuda_launch_ppo_move_envs(const CudaPpoArgs *args, uint32_t *words, int32_t out, struct CUstream_st *stream);
+// The outcome of the rollout, of all shards, into the report; the end of learning where something was infinite.
+int cuda_launch_ppo_outcome(const CudaPpoArgs *args, struct CUstream_st *stream);
+// Between the words of envs [first, end) as in KernPpoState, [env][words], and the batch.
+int cuda_launch_ppo_move_envs(const CudaPpoArgs *args, uint32_t *words, int32_t first, int32_t end, int32_t out,
+                              struct CUstream_st *stream);
 
 // ---- learning (ppo_learn.cu, ppo_descend.cu) -----------------------------------------------------------------------
 
-// The order of an epoch's samples, and the scale of each minibatch's advantages.
+// The order of an epoch's samples in its own shards, and the moments of their advantages.
 int cuda_launch_ppo_order(const CudaPpoArgs *args, struct CUstream_st *stream);
-// The gradients of one round: chunks from `first` of every shard.
+// Makes shard_advantages of its own shards.
+int cuda_launch_ppo_shard_advantages(const CudaPpoArgs *args, struct CUstream_st *stream);
+// The scale of each minibatch's advantages; of_shards: from shard_advantages.
+int cuda_launch_ppo_scales(const CudaPpoArgs *args, int32_t of_shards, struct CUstream_st *stream);
+// The gradients of one round: chunks from `first` of each of its own shards.
 int cuda_launch_ppo_gradient(const CudaPpoArgs *args, int32_t first, int blocks, struct CUstream_st *stream);
 // Adds a round to the shards' sums; after the last, folds them into the first.
 int cuda_launch_ppo_fold(const CudaPpoArgs *args, int32_t first, struct CUstream_st *stream);
+// Folds the sums of so many trainers into the first.
+int cuda_launch_ppo_fold_trainers(const CudaPpoArgs *args, int32_t trainers, struct CUstream_st *stream);
+// Adds a minibatch's losses to those of its own shards.
+int cuda_launch_ppo_losses(const CudaPpoArgs *args, struct CUstream_st *stream);
 // Makes `weights` of the parameters.
 int cuda_launch_ppo_round(const CudaPpoArgs *args, struct CUstream_st *stream);
-// The norm, what is not finite, the losses, and Adam; on to the next minibatch.
-int cuda_launch_ppo_descend(const CudaPpoArgs *args, struct CUstream_st *stream);
+// The norm, what is not finite, the losses of all shards, and Adam; on to the next minibatch. adds_losses: makes
+// cuda_launch_ppo_losses() of its own.
+int cuda_launch_ppo_descend(const CudaPpoArgs *args, int32_t adds_losses, struct CUstream_st *stream);
 
 #ifdef __cplusplus
 }

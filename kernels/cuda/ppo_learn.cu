@@ -32,7 +32,8 @@ static __global__ void __launch_bounds__(ORDER_THREADS) ppo_order(const __grid_c
     int thread = (int)threadIdx.x;
     int32_t piece = (int32_t)(blockIdx.x % (unsigned)a.advantage_sums);
     int32_t other = (int32_t)(blockIdx.x / (unsigned)a.advantage_sums);
-    int32_t shard = other % a.shards, minibatch = other / a.shards, samples = a.part * a.minibatches;
+    int32_t shard = a.first_shard + other / a.minibatches, minibatch = other % a.minibatches;
+    int32_t samples = a.part * a.minibatches;
     int32_t count = piece_samples(a.part, PPO_CHUNK, piece), number = minibatch * a.part + piece * PPO_CHUNK + thread;
     if (thread < count) {
         uint32_t place = ordered_place(a, shard, (uint32_t)number);
@@ -51,22 +52,39 @@ static __global__ void __launch_bounds__(ORDER_THREADS) ppo_order(const __grid_c
     }
     square = fold_lanes16(square, 0xffffu);
     PpoMoments moments = {(double)count, mean, square};
-    if (thread == 0) a.advantage_moments[((int64_t)minibatch * a.shards + shard) * a.advantage_sums + piece] = moments;
+    if (thread == 0)
+        a.advantage_moments[((int64_t)shard * a.minibatches + minibatch) * a.advantage_sums + piece] = moments;
 }
 
-// One block a minibatch: pieces are folded in each shard, then shards, in order.
-static __global__ void __launch_bounds__(ORDER_THREADS) ppo_advantage_scales(const __grid_constant__ CudaPpoArgs a) {
+// The pieces of part number `part` of all, [shard][minibatch], folded in order.
+DEVICE_FN PpoMoments part_advantages(const PpoMoments *from, int32_t pieces, int64_t part) {
+    PpoMoments sum = {};
+    for (int32_t piece = 0; piece < pieces; piece++)
+        sum = ppo_moments_fold(sum, from[part * pieces + piece]);
+    return sum;
+}
+
+// One thread a part of its own shards.
+static __global__ void __launch_bounds__(ORDER_THREADS) ppo_shard_advantages(const __grid_constant__ CudaPpoArgs a) {
+    int64_t parts = (int64_t)a.own_shards * a.minibatches, at = (int64_t)blockIdx.x * ORDER_THREADS + threadIdx.x;
+    int64_t part = (int64_t)a.first_shard * a.minibatches + at;
+    if (a.report->end != CUDA_PPO_GOES_ON || at >= parts) return;
+    a.shard_advantages[part] = part_advantages(a.advantage_moments, a.advantage_sums, part);
+}
+
+// One block a minibatch: pieces are folded in each shard, where they are not yet, then shards, in order.
+static __global__ void __launch_bounds__(ORDER_THREADS)
+    ppo_advantage_scales(const __grid_constant__ CudaPpoArgs a, int32_t of_shards) {
     __shared__ PpoMoments of_shard[ORDER_THREADS];
     if (a.report->end != CUDA_PPO_GOES_ON) return;
     int thread = (int)threadIdx.x;
-    const PpoMoments *from = a.advantage_moments + (int64_t)blockIdx.x * a.shards * a.advantage_sums;
+    int32_t pieces = of_shards ? 1 : a.advantage_sums;
+    const PpoMoments *from = of_shards ? a.shard_advantages : a.advantage_moments;
     PpoMoments all = {};
     for (int32_t first = 0; first < a.shards; first += ORDER_THREADS) {
         int32_t count = a.shards - first < ORDER_THREADS ? a.shards - first : ORDER_THREADS;
-        PpoMoments sum = {};
-        for (int32_t piece = 0; thread < count && piece < a.advantage_sums; piece++)
-            sum = ppo_moments_fold(sum, from[(int64_t)(first + thread) * a.advantage_sums + piece]);
-        of_shard[thread] = sum;
+        int64_t part = (int64_t)(first + thread) * a.minibatches + blockIdx.x;
+        if (thread < count) of_shard[thread] = part_advantages(from, pieces, part);
         __syncthreads();
         for (int32_t shard = 0; thread == 0 && shard < count; shard++)
             all = ppo_moments_fold(all, of_shard[shard]);
@@ -76,11 +94,19 @@ static __global__ void __launch_bounds__(ORDER_THREADS) ppo_advantage_scales(con
 }
 
 int cuda_launch_ppo_order(const CudaPpoArgs *args, cudaStream_t stream) {
-    unsigned parts = (unsigned)args->minibatches * (unsigned)args->shards;
+    unsigned parts = (unsigned)args->minibatches * (unsigned)args->own_shards;
     ppo_order<<<parts *(unsigned)args->advantage_sums, ORDER_THREADS, 0, stream>>>(*args);
-    cudaError_t error = cudaGetLastError();
-    if (error != cudaSuccess) return error;
-    ppo_advantage_scales<<<(unsigned)args->minibatches, ORDER_THREADS, 0, stream>>>(*args);
+    return cudaGetLastError();
+}
+
+int cuda_launch_ppo_shard_advantages(const CudaPpoArgs *args, cudaStream_t stream) {
+    int64_t parts = (int64_t)args->minibatches * args->own_shards;
+    ppo_shard_advantages<<<(unsigned)((parts + ORDER_THREADS - 1) / ORDER_THREADS), ORDER_THREADS, 0, stream>>>(*args);
+    return cudaGetLastError();
+}
+
+int cuda_launch_ppo_scales(const CudaPpoArgs *args, int32_t of_shards, cudaStream_t stream) {
+    ppo_advantage_scales<<<(unsigned)args->minibatches, ORDER_THREADS, 0, stream>>>(*args, of_shards);
     return cudaGetLastError();
 }
 
@@ -192,10 +218,10 @@ static __global__ void __launch_bounds__(CUDA_PPO_LEARN_THREADS, 2)
     __shared__ GemmShared gemm_shared;
     if (a.report->end != CUDA_PPO_GOES_ON) return;
     PpoBlock b = {a.learn, gemm_shared, ppo_scratch(a, a.learn), 0, NULL, NULL};
-    for (int64_t job = blockIdx.x; job < (int64_t)a.shards * chunks; job += gridDim.x) {
-        int32_t shard = (int32_t)(job / chunks), chunk = (int32_t)(job % chunks);
-        float *gradient = a.partial + ((int64_t)shard * a.round_chunks + chunk) * a.params_count;
-        chunk_gradient(a, b, shard, first + chunk, gradient);
+    for (int64_t job = blockIdx.x; job < (int64_t)a.own_shards * chunks; job += gridDim.x) {
+        int32_t own = (int32_t)(job / chunks), chunk = (int32_t)(job % chunks);
+        float *gradient = a.partial + ((int64_t)own * a.round_chunks + chunk) * a.params_count;
+        chunk_gradient(a, b, a.first_shard + own, first + chunk, gradient);
     }
 }
 

@@ -81,9 +81,9 @@ static __global__ void __launch_bounds__(CUDA_PPO_ROLLOUT_THREADS, 4)
     __shared__ GemmShared gemm_shared;
     PpoBlock b = {a.rollout, gemm_shared, ppo_scratch(a, a.rollout), 0, NULL, NULL};
     CudaProbe probe = cuda_probe(a.step->is_probed ? &a.report->ticks : NULL);
-    for (int64_t first = (int64_t)blockIdx.x * a.rollout.rows; first < a.envs;
+    for (int64_t first = a.first_env + (int64_t)blockIdx.x * a.rollout.rows; first < a.end_env;
          first += (int64_t)gridDim.x * a.rollout.rows) {
-        b.rows = a.envs - first < a.rollout.rows ? (int)(a.envs - first) : a.rollout.rows;
+        b.rows = a.end_env - first < a.rollout.rows ? (int)(a.end_env - first) : a.rollout.rows;
         BODY(ppo_group)(a, b, probe, first, begin, end);
         __syncthreads();
     }

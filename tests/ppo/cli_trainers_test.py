@@ -7,9 +7,10 @@ import subprocess
 import time
 
 import pporun_harness as harness
-from pporun_harness import PPORUN, SANITIZED, WorkersTest
+from pporun_harness import PPORUN, SANITIZED, CudaTests, WorkersTest
 
 from cli_trainers import STEPS, TrainersFaultTests, TrainersJoinTests, TrainersResumeTests, TrainersTests
+from workers_harness import PATIENCE_S
 
 
 class TrainersTest(TrainersTests, WorkersTest):
@@ -96,16 +97,17 @@ class Join(TrainersJoinTests, TrainersTest):
         self.assertEqual(0, joined.returncode, err)
         self.assertIn("the run is over", err)
 
-    def test_below_min_workers_it_waits(self):
+    def test_waits_for_enough(self):
         expected = self.reference()
-        run = self.begin_trainers(1, *self.args(), "--bind-address=tcp://127.0.0.1:*", "--min-workers=2", tool=PPORUN)
-        run.wait_until((run.out / "metrics.csv").exists, "the trainer")
+        run = self.begin_trainers(1, *self.args(), "--bind-address=tcp://127.0.0.1:*", "--min-workers=2")
+        run.wait_for_workers(1)
         time.sleep(0.5)
         self.assertEqual(0, run.rows())
         joined = self.start_follower(run)
-        self.same_end(expected, run)
-        self.assertEqual(0, joined.wait(60))
-        joined.communicate()
+        done = self.same_end(expected, run)
+        self.assertGreater(done["workers"]["collective_bytes"], 2 * 4 * done["params"])
+        _, err = joined.communicate(timeout=60)
+        self.assertEqual(0, joined.returncode, err)
 
     def test_what_status_says(self):
         run = self.begin_trainers(2, *self.args(updates=200), environment=self.SLOW)
@@ -157,11 +159,33 @@ class Refusals(TrainersTest):
         environment = {**os.environ, "LD_LIBRARY_PATH": str(self.folder)}
         self.refused(1, ["libshoal_gloo.so"], "cartpole", "--workers=2", env=environment)
 
+
+class Cuda(CudaTests, TrainersTest):
+    """Trainers on the GPU, and on both kinds of device."""
+
+    CHANGES = {"updates": 3, "epochs": 1, "minibatches": 2, "test_every": 1000, "test_episodes": 1}
+
+    def shared(self, expected, run):
+        """To the same end, with gradients from each to the other."""
+        done = self.same_end(expected, run)
+        self.assertGreater(done["workers"]["collective_bytes"], 2 * 4 * done["params"])
+        return done
+
     def test_on_the_gpu(self):
-        """GPUs do not share updates."""
-        if os.environ.get("SHOAL_TEST_CUDA") != "required":
-            self.skipTest("no GPU is wanted")
-        self.refused(1, ["cuda"], "cartpole", "--workers=2", "--device=cuda")
+        expected = self.reference(**self.CHANGES)
+        run = self.begin_trainers(2, *self.args(**self.CHANGES, device="cuda"), "--min-workers=2", "--hang-limit=60",
+                                  tool=PPORUN)  # fmt: skip
+        self.assertIn("cuda", self.shared(expected, run)["device"])
+
+    def test_mixed(self):
+        changes = {**self.CHANGES, "recurrent": 5}
+        expected = self.reference("pendulum", **changes)
+        run = self.begin_trainers(1, *self.args("pendulum", **changes), "--bind-address=tcp://127.0.0.1:*", "--min-workers=2",
+                                  "--hang-limit=60", tool=PPORUN)  # fmt: skip
+        run.wait_for_workers(1)
+        with subprocess.Popen([PPORUN, "--join", run.out, "--device=cuda", "--quiet"]) as joined:
+            self.shared(expected, run)
+            self.assertEqual(0, joined.wait(PATIENCE_S))
 
 
 if __name__ == "__main__":

@@ -82,9 +82,9 @@ class AddressSpace {
         return 0;
     }
 
-    // Gives the pages back, so that they read as zeros.
+    // What is read there is zeros.
     void forget(uint64_t base, uint64_t bytes) {
-        madvise(reinterpret_cast<void *>(base + to_host()), bytes, MADV_DONTNEED);
+        drop(reinterpret_cast<uint8_t *>(base + to_host()), bytes);
         drop(shadow(base), bytes);
         drop(cell(base), bytes / 4 * RACE_CELL_BYTES);
     }

@@ -39,6 +39,25 @@ TEST_F(MemoryTest, WhatAllocationRefuses) {
     EXPECT_EQ(memory, nullptr);
 }
 
+// Several allocations have parts of one page, which is not given back with the first of them.
+TEST_F(MemoryTest, FreeingLeavesNeighboursAlone) {
+    constexpr size_t count = 24, bytes = 2000;
+    char *memory[count], host[bytes];
+    for (size_t i = 0; i < count; i++) {
+        ASSERT_CUDA(cudaMalloc(reinterpret_cast<void **>(&memory[i]), bytes));
+        ASSERT_CUDA(cudaMemset(memory[i], static_cast<int>(i + 1), bytes));
+    }
+    for (size_t freed = 0; freed < count; freed++) {
+        ASSERT_CUDA(cudaFree(memory[freed]));
+        for (size_t i = freed + 1; i < count; i++) {
+            ASSERT_CUDA(cudaMemcpy(host, memory[i], bytes, cudaMemcpyDeviceToHost));
+            char wanted = static_cast<char>(i + 1);
+            ASSERT_TRUE(std::all_of(host, host + bytes, [&](char byte) { return byte == wanted; }))
+                << freed << " " << i;
+        }
+    }
+}
+
 TEST_F(MemoryTest, WhatFreeingRefuses) {
     char *memory = nullptr;
     ASSERT_CUDA(cudaMalloc(reinterpret_cast<void **>(&memory), 4096));
