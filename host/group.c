@@ -255,8 +255,8 @@ static void begin_meeting(HostGroup *g, int64_t label, HostMeeting *meeting) {
     set_updating(g, true);
 }
 
-// Waits for the master's word on a group, and until there are enough workers; size 0: there is no master, nor was there
-// for a while. The mutex is held.
+// Waits for the master's word on a group, and for the workers that are wanted; size 0: there is no master, nor was
+// there for a while. The mutex is held.
 static Status await_group(HostMember *m, MemberGroup *group) {
     for (;;) {
         host_stop_requested(); // a look at it shows that this thread moves

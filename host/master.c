@@ -319,6 +319,9 @@ static void on_worker_message(Master *m, MasterWorker *worker, const HostMessage
     case HOST_MESSAGE_TICK:
         on_tick(m, worker, message);
         return;
+    case HOST_MESSAGE_CLOCK:
+        master_send(m, worker, &(HostMessage){.type = HOST_MESSAGE_CLOCK, .value = {message->value[0], host_now_ns()}});
+        return;
     case HOST_MESSAGE_DONE:
         master_on_done(m, worker, message);
         return;

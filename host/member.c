@@ -92,6 +92,10 @@ Status host_member_open(const HostMemberOptions *options, HostMember **out) {
     m->role = options->role;
     m->threads = options->threads;
     m->patience_s = options->patience_s;
+    m->asks_clock = options->asks_clock;
+    m->on_work = options->on_work;
+    m->work_context = options->context;
+    m->clock.error_ns = -1;
     m->held = -1;
     m->is_short = options->min_workers > 1; // until the master knows better
     m->tick_ms = 200;
@@ -379,8 +383,18 @@ Status host_member_next(HostMember *m, HostTask *task) {
     pthread_mutex_lock(&m->mutex);
     Status status = m->role == HOST_ROLE_TRAINER ? next_of_trainer(m, task) : next_of_evaluator(m, task);
     if (status != STATUS_OK) end_computing(m);
+    bool has_work = status == STATUS_OK && (task->count > 0 || m->is_called);
+    int64_t label = task->count > 0 ? task->label : m->call_label;
     pthread_mutex_unlock(&m->mutex);
+    if (has_work && m->on_work != NULL) status = m->on_work(m->work_context, label);
     return status;
+}
+
+int64_t host_member_number(HostMember *m) {
+    pthread_mutex_lock(&m->mutex);
+    int64_t number = m->number;
+    pthread_mutex_unlock(&m->mutex);
+    return number;
 }
 
 static Status finish(HostMember *m, const HostTask *task, const void *const records[HOST_MEMBER_RECORDS],

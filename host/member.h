@@ -41,6 +41,11 @@ typedef struct HostMemberOptions {
     int threads;
     int min_workers;
     double patience_s; // without a word from the master: then there is none
+    bool asks_clock;   // for host_member_clock()
+    // An evaluator's or a follower's: called in host_member_next() before it gives something to do of a round or a
+    // meeting of that label. NULL is fine.
+    Status (*on_work)(void *context, int64_t label);
+    void *context;
 } HostMemberOptions;
 
 // An evaluator or a follower joins and waits for the welcome; a trainer begins, and whoever comes may help.
@@ -51,6 +56,13 @@ void host_member_close(HostMember *member, bool is_over);
 
 // The run's settings as JSON; an evaluator's, until it is closed.
 const char *host_member_settings(const HostMember *member);
+
+// The number that the master has given this worker, from 1 on; 0: there was no welcome yet.
+int64_t host_member_number(HostMember *member);
+
+// What is to be added to host_now_ns() to have the master's, and a bound of the error. False: it was not known within
+// wait_s.
+bool host_member_clock(HostMember *member, double wait_s, int64_t *offset_ns, int64_t *error_ns);
 
 // ---- the trainer's rounds ------------------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ void member_take_records(HostMember *m, int32_t first, int32_t count, const unsi
     r->news_s = host_now_s();
 }
 
-// ---- what the master says ------------------------------------------------------------------------------------------
+// ---- what the master is told ---------------------------------------------------------------------------------------
 
 // Sends what may be lost without harm.
 static void say(HostMember *m, HostMessageType type) {
@@ -101,6 +101,42 @@ static void say_hello(HostMember *m) {
     if (host_link_send(&m->link, NULL, &hello) != STATUS_OK) return; // said again
 }
 
+// ---- the master's clock --------------------------------------------------------------------------------------------
+
+#define CLOCK_DRIFT 5e-5 // of two clocks against each other: 50 us a second, more than quartzes do
+
+static void ask_for_clock(HostMember *m) {
+    HostMessage message = {.type = HOST_MESSAGE_CLOCK, .value = {host_now_ns()}};
+    if (host_link_send(&m->link, NULL, &message) != STATUS_OK) return; // asked again
+}
+
+// The master looked at its clock between the question and the answer (Cristian, Probabilistic clock synchronization,
+// 1989). An answer replaces one that is less exact by now.
+static void on_clock(HostMember *m, const HostMessage *message) {
+    int64_t now_ns = host_now_ns(), asked_ns = message->value[0], taken_ns = now_ns - asked_ns;
+    MemberClock *c = &m->clock;
+    if (asked_ns <= 0 || taken_ns < 0 || message->value[1] <= 0) return;
+    double now_s = 1e-9 * (double)now_ns, error_ns = (double)c->error_ns + 1e9 * CLOCK_DRIFT * (now_s - c->measured_s);
+    if (c->error_ns >= 0 && (double)taken_ns / 2 > error_ns) return;
+    *c = (MemberClock){message->value[1] - asked_ns - taken_ns / 2, (taken_ns + 1) / 2, now_s};
+    pthread_cond_broadcast(&m->changed);
+}
+
+bool host_member_clock(HostMember *m, double wait_s, int64_t *offset_ns, int64_t *error_ns) {
+    double until_s = host_now_s() + wait_s;
+    pthread_mutex_lock(&m->mutex);
+    while (m->clock.error_ns < 0 && host_now_s() < until_s && !host_stop_pending())
+        member_wait(m);
+    MemberClock c = m->clock;
+    pthread_mutex_unlock(&m->mutex);
+    if (c.error_ns < 0) return false;
+    *offset_ns = c.offset_ns;
+    *error_ns = c.error_ns + (int64_t)(1e9 * CLOCK_DRIFT * (host_now_s() - c.measured_s));
+    return true;
+}
+
+// ---- what the master says ------------------------------------------------------------------------------------------
+
 static bool is_of_round(const HostMember *m, const HostMessage *message) {
     return m->round.is_open && message->value[0] == m->session && message->value[1] == m->round.number;
 }
@@ -113,6 +149,9 @@ static void break_off(HostMember *m) {
 static void on_welcome(HostMember *m, const HostMessage *message) {
     m->figures.masters++;
     m->is_welcome = true;
+    m->number = message->value[0];
+    m->clock.error_ns = -1; // another master's clock may be another one
+    if (m->asks_clock) ask_for_clock(m);
     if (m->role != HOST_ROLE_TRAINER && m->settings == NULL)
         m->settings = strndup(message->bytes != NULL ? (const char *)message->bytes : "", message->size_bytes);
     // A new master knows nothing of what was asked of the one before.
@@ -298,6 +337,9 @@ static void on_message(HostMember *m, const HostMessage *message, zmq_msg_t *fra
     case HOST_MESSAGE_MEET:
         on_meet(m, message);
         return;
+    case HOST_MESSAGE_CLOCK:
+        on_clock(m, message);
+        return;
     case HOST_MESSAGE_FINISH:
         m->is_finished = true;
         if (m->is_computing) break_off(m);
@@ -384,6 +426,7 @@ static void tick(HostMember *m) {
                   m->label, m->figures.collective_bytes},
     };
     if (host_link_send(&m->link, NULL, &message) != STATUS_OK) m->heard_s = 0;
+    if (m->asks_clock) ask_for_clock(m);
     if (m->comm != NULL && host_stop_pending()) host_comm_abort(m->comm);
     bool is_silent = now_s - m->heard_s > GONE_AFTER_S;
     m->lost_since_s = !is_silent ? 0 : m->lost_since_s > 0 ? m->lost_since_s : now_s;

@@ -37,6 +37,11 @@ struct MemberPost {
 
 enum { MEMBER_POSTS_MAX = 512 };
 
+typedef struct MemberClock {
+    int64_t offset_ns, error_ns; // of the best answer; error -1: there was none
+    double measured_s;
+} MemberClock;
+
 // The group as the master has it.
 typedef struct MemberGroup {
     int64_t number; // 0: not told yet
@@ -60,6 +65,9 @@ typedef struct MemberRound {
 struct HostMember { // NOLINT(clang-analyzer-optin.performance.Padding): in the order of what it is for
     HostRole role;
     double patience_s;
+    bool asks_clock;
+    Status (*on_work)(void *context, int64_t label);
+    void *work_context;
     char endpoint[HOST_ENDPOINT_MAX];
     char *hello; // JSON
     int threads;
@@ -80,8 +88,10 @@ struct HostMember { // NOLINT(clang-analyzer-optin.performance.Padding): in the 
     double heard_s;      // from the master
     double lost_since_s; // no master since; 0: there is one
     int64_t evaluators, tick_ms;
-    bool is_short; // of workers: nobody computes, and a trainer does not go on alone
-    bool wants;    // a WANT was said and not answered; said again to a new master
+    int64_t number;    // the master's for this worker; 0: none yet
+    MemberClock clock; // the master's
+    bool is_short;     // of workers: nobody computes, and a trainer does not go on alone
+    bool wants;        // a WANT was said and not answered; said again to a new master
     // Leases.
     bool has_task;
     HostTask task;

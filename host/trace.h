@@ -72,6 +72,9 @@ typedef struct HostTraceRun {
     const char *device_kind, *device; // "cpu" or "cuda"; for people
     int64_t devices, threads;         // that the process computes on: devices, threads of its pool
     int64_t envs;                     // in flight: environments, or members of a population; 0: unknown
+    int64_t rank;                     // of the process among those of the run
+    int64_t offset_ns;                // of a clock that all of them know, against this one's
+    int64_t offset_error_ns;          // a bound of its error; -1: it is not known
     bool is_full;                     // full detail, see below
 } HostTraceRun;
 

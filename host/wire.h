@@ -51,6 +51,7 @@ extern "C" {
     W(FINISH, 0, 0)  /* the run is over */                                                                             \
     W(POST, 2, 1)    /* group, bytes of a key; key and value: from one trainer to all others of its group */           \
     W(MEET, 2, 0)    /* group, label: the lead calls the others */                                                     \
+    W(CLOCK, 2, 0)   /* what the worker's clock shows, in ns; the master's, in the answer */                           \
     /* from the master to workers */                                                                                   \
     W(WELCOME, 2, 1) /* worker, hang limit in ms; the run's settings as JSON */                                        \
     W(REFUSE, 0, 1)  /* text: why */                                                                                   \
@@ -74,7 +75,7 @@ typedef enum HostMessageType {
 // The trainer, or the lead of several; an evaluator; one of the other trainers.
 typedef enum HostRole { HOST_ROLE_TRAINER, HOST_ROLE_EVALUATOR, HOST_ROLE_FOLLOWER, HOST_ROLES } HostRole;
 
-enum { HOST_WIRE_PROTOCOL = 2, HOST_WIRE_INTEGERS_MAX = 6, HOST_WIRE_HEADER_BYTES = 8 };
+enum { HOST_WIRE_PROTOCOL = 3, HOST_WIRE_INTEGERS_MAX = 6, HOST_WIRE_HEADER_BYTES = 8 };
 
 typedef struct HostMessage {
     HostMessageType type;

@@ -82,6 +82,7 @@ static void describe(LaunchJob *job) {
     const LaunchRun *run = job->run;
     int workers = (int)launch_workers(run);
     job->trainers = launch_trainers(run);
+    job->has_evaluators = run->trainer->workers->evaluate != NULL;
     job->evaluators = workers > job->trainers ? workers - job->trainers : 0;
     job->cores = run->options.threads > 0 ? run->options.threads : 1;
     job->needs_gpu = host_config_choice(&run->config, "device") == KERN_DEVICE_CUDA;

@@ -16,7 +16,8 @@ typedef struct LaunchJob {
     char name[LAUNCH_JOB_NAME_MAX]; // "shoal-cartpole": small letters, digits and dashes
     char what[128];                 // for people: "cartpole by esrun 0.1.0: 2 trainers, 6 evaluators"
     int trainers, evaluators;
-    int cores; // of each worker
+    int cores;           // of each worker
+    bool has_evaluators; // or may have: the algorithm knows them
     bool needs_gpu;
     LaunchArguments start;  // of a run that is not there yet, or that --resume names
     LaunchArguments always; // of the trainers: also where the run is there

@@ -20,19 +20,19 @@ static void put_setting(FILE *stream, const char *name, const char *value) {
 }
 
 static void put_header(const LaunchJob *job, FILE *stream) {
+    static const char about_evaluators[] =
+        "# The evaluators are an array job that this one submits from the same file; others may come and go\n"
+        "# while it runs: sbatch --array=1-20 --ntasks=1 FILE\n";
     fprintf(stream,
             "#!/bin/bash\n"
-            "# %s.\n"
-            "# Submit it with sbatch. The evaluators are an array job that this one submits from the same file; others "
-            "may come\n"
-            "# and go while it runs: sbatch --array=1-20 --ntasks=1 FILE\n"
-            "# The run's folder is on a disk that all nodes share, and has the run's secret (SHOAL_SECRET, where it is "
-            "set, is\n"
-            "# passed on). Submitted again, or requeued, the job goes on with the run that is there.\n"
+            "# %s. Submit it with sbatch.\n"
+            "%s"
+            "# The run's folder is on a disk that all nodes share, and has the run's secret (SHOAL_SECRET, where\n"
+            "# it is set, is passed on). Submitted again, or requeued, the job goes on with the run that is there.\n"
             "#SBATCH --job-name=%s\n"
             "#SBATCH --ntasks=%d\n"
             "#SBATCH --cpus-per-task=%d\n",
-            job->what, job->name, job->trainers, job->cores);
+            job->what, job->has_evaluators ? about_evaluators : "", job->name, job->trainers, job->cores);
     if (job->needs_gpu) fputs("#SBATCH --gpus-per-task=1\n", stream);
     fputs("#SBATCH --no-kill\n"
           "#SBATCH --requeue\n"
@@ -95,6 +95,6 @@ void launch_emit_slurm(const LaunchJob *job, FILE *stream) {
     put_setting(stream, "program", length > 0 ? program : job->run->trainer->tool);
     put_setting(stream, "folder", job->folder);
     fprintf(stream, "each=(--cpus-per-task=\"$SLURM_CPUS_PER_TASK\"%s)\n", job->needs_gpu ? " --gpus-per-task=1" : "");
-    put_evaluator(job, stream);
+    if (job->has_evaluators) put_evaluator(job, stream);
     put_trainers(job, stream);
 }

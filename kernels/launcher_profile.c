@@ -1,6 +1,17 @@
 // --profile of a launcher: when the profiler records.
 #include "kernels/launcher_run.h"
 
+#define CLOCK_WAIT_S 1.0
+
+// The lead is rank 0, and the number that the master gave is another worker's: none has had it before.
+static void place(LaunchRun *run, HostTraceRun *what) {
+    what->offset_error_ns = -1;
+    if (run->member == NULL) return;
+    what->rank = launch_is_helper(run) ? host_member_number(run->member) : 0;
+    if (!host_member_clock(run->member, CLOCK_WAIT_S, &what->offset_ns, &what->offset_error_ns))
+        what->offset_error_ns = -1;
+}
+
 Status launch_profile_begin(LaunchRun *run) {
     const LaunchOptions *o = &run->options;
     int64_t step = run->at.done + 1;
@@ -8,8 +19,8 @@ Status launch_profile_begin(LaunchRun *run) {
     const KernProfiler *profiler = &run->trainer->profiler;
     char text[1024];
     const HostPool *pool = run->device.pool;
-    const HostTraceRun what = {
-        .folder = run->dir.path,
+    HostTraceRun what = {
+        .folder = launch_is_helper(run) ? o->out : run->dir.path,
         .tool = run->trainer->tool,
         .device_kind = pool != NULL ? "cpu" : "cuda",
         .device = run->device.text,
@@ -18,11 +29,21 @@ Status launch_profile_begin(LaunchRun *run) {
         .envs = run->at.envs,
         .is_full = o->profile_full,
     };
+    place(run, &what);
+    if (launch_is_helper(run)) TRY(host_file_make_folder(what.folder));
     TRY(profiler->start(profiler->self, &what, text, sizeof text));
     run->profiled_from = run->at.env_steps;
     run->is_profiled = true;
     if (text[0] != '\0') host_progress_note(&run->progress, "%s: warning: %s", run->trainer->tool, text);
     return STATUS_OK;
+}
+
+Status launch_profile_work(void *context, int64_t label) {
+    LaunchRun *run = context;
+    if (label < 0) return STATUS_OK; // nothing is computed
+    run->at.done = label;
+    if (label >= run->options.profile_last) launch_profile_end(run);
+    return launch_profile_begin(run);
 }
 
 void launch_profile_end(LaunchRun *run) {

@@ -166,9 +166,9 @@ Status launch_read_settings(LaunchRun *run, int argc, char **argv) {
     read_options(run);
     if (run->options.list) return STATUS_OK;
     TRY(read_device_options(run));
+    TRY(read_profile_options(run));
     if (launch_is_helper(run)) return STATUS_OK;
     TRY(launch_check_workers(run));
-    TRY(read_profile_options(run));
     const char *source = "";
     const SimSpec *sim = NULL;
     TRY(read_file(run, &source));

@@ -139,6 +139,9 @@ static Status open_member(LaunchRun *run, HostRole as, const char *endpoint, con
         .threads = run->device.pool != NULL ? host_pool_threads(run->device.pool) : 1,
         .min_workers = (int)host_config_int(&run->config, "min_workers"),
         .patience_s = host_config_real(&run->config, "patience"),
+        .asks_clock = run->options.profile,
+        .on_work = as != HOST_ROLE_TRAINER && run->options.profile ? launch_profile_work : NULL,
+        .context = run,
     };
     return host_member_open(&options, &run->member);
 }
@@ -204,6 +207,8 @@ Status launch_join_as_trainer(LaunchRun *run) {
 // An evaluator has the run's settings, and none of its own.
 static Status check_helper(const LaunchRun *run) {
     const ConfigTable *table = run->trainer->table;
+    if (run->options.profile && run->options.out[0] == '\0')
+        return host_fail(STATUS_USAGE, "--profile of a worker that joins: --out says where its trace goes");
     if (run->args.count > 0) {
         return host_fail(STATUS_USAGE, "--join takes the simulator from the run: leave out '%s'",
                          run->args.positional[0]);
@@ -236,6 +241,8 @@ static Status be_helper(LaunchRun *run) {
                 text(run, "env"), run->device.text, text(run, "join"));
     }
     TRY(trainer->open(trainer->state, run->device.backend, trainer->values));
+    trainer->describe(trainer->state, &run->at);
+    host_progress_init(&run->progress, HOST_PROGRESS_QUIET, stderr, trainer->step, 0, run->at.total); // for notes
     Status status = STATUS_OK;
     if (follows(run)) {
         TRY(open_trainers(run));
@@ -347,6 +354,15 @@ void launch_add_helper(const LaunchRun *run, LaunchArguments *arguments, const c
     launch_add(arguments, "quiet", "true");
 }
 
+// A helper's trace goes where the trainer's does.
+static void add_profile(const LaunchRun *run, LaunchArguments *arguments) {
+    static const char *const names[] = {"profile", "profile_window", "profile_detail", NULL};
+    char value[HOST_TEXT_MAX];
+    launch_add(arguments, "out", run->dir.path);
+    for (int i = 0; names[i] != NULL; i++)
+        launch_add(arguments, names[i], host_config_text(&run->config, names[i], value, sizeof value));
+}
+
 static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cores) {
     static const char *const for_master[] = {"hang_limit", "min_workers", NULL};
     static const char *const not_trainer[] = {"workers", "out",    "resume",     "threads",
@@ -374,6 +390,10 @@ static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cor
         launch_add(&plan->master, "trainers", host_config_text(&run->config, "trainers", value, sizeof value));
     launch_add_helper(run, &plan->follower, plan->endpoint, text(run, "bind_address"));
     launch_add_helper(run, &plan->evaluator, plan->endpoint, NULL);
+    if (run->options.profile) {
+        add_profile(run, &plan->follower);
+        add_profile(run, &plan->evaluator);
+    }
     launch_add(&plan->trainer, "join", plan->endpoint);
     launch_add(&plan->trainer, "role", "trainer");
     launch_add(&plan->trainer, run->options.resume[0] != '\0' ? "resume" : "out", run->dir.path);

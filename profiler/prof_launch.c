@@ -57,6 +57,9 @@ Status prof_launch_start(void *context, const HostTraceRun *run, char *text, siz
     ProfRecordOptions options = {.is_full = run->is_full};
     ProfProcess *process = &options.process;
     process->workers = 1;
+    process->rank = run->rank;
+    process->offset_ns = run->offset_ns;
+    process->offset_error_ns = run->offset_error_ns;
     process->devices = run->devices;
     process->threads = run->threads;
     process->envs = run->envs;

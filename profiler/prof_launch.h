@@ -23,7 +23,7 @@ typedef struct ProfLaunch {
     char run[HOST_PATH_MAX];
 } ProfLaunch;
 
-// The trace is RUN/profile/rank-0.trace, or rank-0.2.trace and so on where there are traces already. `text` receives
+// The trace is RUN/profile/rank-R.trace, or rank-R.2.trace and so on where there are traces already. `text` receives
 // why a GPU's work cannot be recorded, which ends no profile; "" where it is.
 Status prof_launch_start(void *launch, const HostTraceRun *run, char *text, size_t size) HOST_MUST_CHECK;
 // The same for any process; the options' path and collector are filled in. asks_now: as of prof_cupti_open().

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "profiler/prof_report.h"
+#include "profiler/prof_walk.h"
 
 enum { NAME_WIDTH = 34, BAR_WIDTH = 30, TRANSITIONS_SHOWN = 5 };
 
@@ -100,6 +101,37 @@ static void print_bound(const ProfSummary *s, FILE *stream) {
     }
     const char *why = prof_report_no_gpu(s, text, sizeof text);
     if (why != NULL) fprintf(stream, "No GPU time: %s.\n", why);
+}
+
+// Time in which a worker's wall clock waits: for others, or for nothing that is known.
+static int64_t waiting_ns(const ProfFigures *f) {
+    return f->bound_ns[PROF_BOUND_COMMUNICATION] + f->bound_ns[PROF_BOUND_IDLE];
+}
+
+// Each worker, how much of its wall clock it waits, and the one that waits least: whom the others wait for.
+static void print_workers(const ProfRun *run, FILE *stream) {
+    const ProfSummary *s = &run->summary;
+    if (s->worker_count < 2) return;
+    char wall[24], busy[24];
+    int32_t slowest = 0;
+    int64_t error_ns = 0;
+    fprintf(stream, "\n%-*s %12s %12s %9s\n", NAME_WIDTH, "worker", "wall clock", "computes", "waits");
+    for (int32_t i = 0; i < s->worker_count; i++) {
+        const ProfWorker *w = &s->workers[i];
+        int64_t wall_ns = w->figures.wall_ns, wait_ns = waiting_ns(&w->figures);
+        char name[PROF_TEXT_MAX + 32];
+        snprintf(name, sizeof name, "rank %" PRId64 " on %s", w->process.rank, w->process.host);
+        fprintf(stream, "%-*s %12s %12s   %6.2f%%\n", NAME_WIDTH, name, duration(wall_ns, wall),
+                duration(wall_ns - wait_ns, busy), percent(wait_ns, wall_ns));
+        if (wall_ns - wait_ns > s->workers[slowest].figures.wall_ns - waiting_ns(&s->workers[slowest].figures))
+            slowest = i;
+        int64_t pair_ns = s->workers[0].process.offset_error_ns + w->process.offset_error_ns;
+        bool is_shifted = prof_process_shift_ns(&s->workers[0].process, &w->process) != 0;
+        if (is_shifted && pair_ns > error_ns) error_ns = pair_ns;
+    }
+    fprintf(stream, "Computes longest: rank %" PRId64 ".", s->workers[slowest].process.rank);
+    if (error_ns > 0) fprintf(stream, " Clocks of different hosts agree to %s.", duration(error_ns, wall));
+    fprintf(stream, "\n");
 }
 
 static void print_categories(const ProfSummary *s, FILE *stream) {
@@ -292,6 +324,7 @@ void prof_report_text(const ProfRun *run, bool all, FILE *stream) {
     print_head(run, stream);
     print_damage(run, stream);
     print_bound(s, stream);
+    print_workers(run, stream);
     print_categories(s, stream);
     print_cost(run, stream);
     print_scopes(run, all, stream);

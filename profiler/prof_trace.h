@@ -67,7 +67,7 @@ typedef struct ProfProcess {
     int64_t env_steps;               // done while the trace was recorded, known at its end; 0: unknown
     int64_t start_ns;                // of the trace
     int64_t start_unix_ns;           // the same moment by CLOCK_REALTIME
-    int64_t offset_ns;               // add it to times to get those of rank 0, as measured over the network; 0
+    int64_t offset_ns;               // add it to times to get those of a clock that all ranks know, rank 0's or another
     int64_t offset_error_ns;         // bound of its error; -1: not measured
 } ProfProcess;
 

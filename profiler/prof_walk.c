@@ -1,5 +1,6 @@
 #include "profiler/prof_walk.h"
 
+#include <math.h>
 #include <string.h>
 
 static void end_all(const ProfWalk *walk, uint32_t *depth, int64_t time_ns) {
@@ -31,9 +32,12 @@ void prof_walk_stream(ProfReader *reader, int stream, const ProfWalk *walk) {
 }
 
 int64_t prof_process_shift_ns(const ProfProcess *to, const ProfProcess *from) {
-    if (from->boot_id[0] != '\0' && strcmp(from->boot_id, to->boot_id) == 0) return 0;
-    if (from->offset_error_ns >= 0 && to->offset_error_ns >= 0)
-        return (int64_t)((uint64_t)from->offset_ns - (uint64_t)to->offset_ns);
+    bool is_measured = from->offset_error_ns >= 0 && to->offset_error_ns >= 0;
+    double shift_ns = (double)from->offset_ns - (double)to->offset_ns;
+    bool is_certain = fabs(shift_ns) > (double)from->offset_error_ns + (double)to->offset_error_ns;
+    bool is_same_boot = from->boot_id[0] != '\0' && strcmp(from->boot_id, to->boot_id) == 0;
+    if (is_same_boot && !(is_measured && is_certain)) return 0; // a time namespace has a clock of its own
+    if (is_measured) return (int64_t)((uint64_t)from->offset_ns - (uint64_t)to->offset_ns);
     uint64_t of_from = (uint64_t)from->start_unix_ns - (uint64_t)from->start_ns;
     return (int64_t)(of_from - (uint64_t)to->start_unix_ns + (uint64_t)to->start_ns);
 }

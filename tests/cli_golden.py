@@ -6,7 +6,9 @@ import sys
 import unittest
 
 import cli_harness as harness
-from cli_harness import HEAVY, SANITIZED, SIMULATORS, CudaTests
+from cli_harness import HEAVY, SAMPLE, SANITIZED, SIMULATORS, THREAD_SANITIZED, CudaTests
+
+IS_LONG = os.environ.get("SHOAL_TEST_LONG") == "1"
 
 RANDOMIZE = {
     "cartpole": "pole_mass_kg=0.05:0.2", "mountain_car": "force=0.0008:0.0012",
@@ -48,9 +50,43 @@ class GoldenHashes:
         lines += [f"{env}\t{name}\t{self.hash(*args)}" for env, name, args in self.cases()]
         self.GOLDEN.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
-    def check_golden_on_cpu(self, heavy):
-        """All of them; under a sanitizer only the case `heavy` of heavy simulators, which then take minutes."""
-        self.check_golden(wanted=lambda env, name: env not in HEAVY or not SANITIZED or name == heavy)
+    def check_golden_on_cpu(self, short):
+        """All of the light simulators, the case `short` and the randomised one of heavy ones; all cases with SHOAL_TEST_LONG.
+        Under a sanitizer all of a sample of simulators, and `short` of the others, but not under TSan, to which simulators
+        are nothing."""
+
+        def wanted(env, name):
+            if IS_LONG or (env in SAMPLE and env not in HEAVY):
+                return True
+            return (name == short and not THREAD_SANITIZED) or (name == "randomized" and not SANITIZED)
+
+        self.check_golden(wanted=wanted)
+
+    def check_ways(self, changes_of):
+        """The same hash from every instruction set with every number of lanes, and from 1 to 3 threads, of the runs that
+        changes_of(env) gives. Under a sanitizer instruction sets and lanes are paired off, in turns from simulator to
+        simulator; TSan, which threads alone matter to, has a sample of the simulators."""
+        isas = []
+        for isa in ["baseline", "v3", "v4"]:
+            done = self.call("--dry-run", *self.fixed("cartpole", isa=isa))
+            if done.code == 0:
+                isas.append(isa)
+            else:
+                self.assertIn(f"--isa {isa}: not what this processor has", done.err)
+        self.assertIn("baseline", isas)
+        print(f"instruction sets: {' '.join(isas)}")
+        for turn, env in enumerate(SAMPLE if THREAD_SANITIZED else SIMULATORS):
+            for changes in changes_of(env):
+                expected = self.hash(*self.fixed(env, threads=1, lanes=1, isa="baseline", **changes))
+                for i, isa in enumerate(isas):
+                    for j, lanes in enumerate([1, 8, 16]):
+                        if SANITIZED and j != (turn + i) % 3:
+                            continue
+                        threads = 2 - (i + j) % 2
+                        with self.subTest(env=env, isa=isa, lanes=lanes, threads=threads, changes=changes):
+                            args = self.fixed(env, threads=threads, lanes=lanes, isa=isa, **changes)
+                            self.assertEqual(expected, self.hash(*args))
+                self.assertEqual(expected, self.hash(*self.fixed(env, threads=3, **changes)))
 
     def check_golden(self, *options, wanted=lambda env, name: True):
         golden = self.read_golden()
@@ -64,10 +100,17 @@ class GoldenHashes:
 class CudaHashes(CudaTests):
     """Mixed into a test of golden hashes: the same on a GPU, a real one or a virtual one."""
 
-    def check_golden_on_gpu(self, *options, quick, most=lambda env, name: True):
-        """With SHOAL_TEST_LONG `most` of them, which takes minutes on a virtual GPU."""
-        wanted = most if os.environ.get("SHOAL_TEST_LONG") == "1" else quick
-        self.check_golden("--device=cuda", *options, wanted=wanted)
+    FEW = ""  # the option that makes a run short, in which it does all that longer ones do
+
+    def check_golden_on_gpu(self, *options, quick, short, most=lambda env, name: True):
+        """With SHOAL_TEST_LONG the golden hashes of `most` cases, which takes minutes on a virtual GPU. Else those of
+        `short` cases, and the CPU's hashes of the `quick` ones made shorter."""
+        self.check_golden("--device=cuda", *options, wanted=most if IS_LONG else short)
+        for env, name, args in self.cases():
+            if not IS_LONG and quick(env, name):
+                with self.subTest(env=env, case=name):
+                    expected = self.hash(*args, *options, self.FEW)
+                    self.assertEqual(expected, self.hash(*args, *options, self.FEW, "--device=cuda"))
 
 
 def main(test):

@@ -1,6 +1,6 @@
 """What the command-line tests of all trainers share: a folder of their own, running a program, its result, what is on disk.
 
-Set by ctest: ESRUN or PPORUN (the program), SHOAL_SANITIZED (1 in a sanitizer's build, which is slow and needs more memory).
+Set by ctest: ESRUN or PPORUN (the program), SHOAL_SANITIZE (the build's sanitizers: it is slow and needs more memory).
 SHOAL_TEST_SEED repeats a failed test's random moments.
 """
 
@@ -17,7 +17,8 @@ import time
 import unittest
 from pathlib import Path
 
-SANITIZED = os.environ.get("SHOAL_SANITIZED", "0") == "1"
+SANITIZED = os.environ.get("SHOAL_SANITIZE", "") != ""
+THREAD_SANITIZED = os.environ.get("SHOAL_SANITIZE", "") == "thread"
 SEED = int(os.environ.get("SHOAL_TEST_SEED", time.time_ns() % 1_000_000))
 
 SIMULATORS = ["cartpole", "mountain_car", "mountain_car_continuous", "acrobot", "pendulum", "position_only_cartpole",
@@ -30,6 +31,8 @@ TIME_LIMIT = {"cartpole": 500, "mountain_car": 200, "mountain_car_continuous": 9
               "bipedal_walker_hardcore": 60}  # fmt: skip
 # Thousands of instructions a step: minutes on a virtual GPU.
 HEAVY = ["lunar_lander", "lunar_lander_continuous", "bipedal_walker", "bipedal_walker_hardcore"]
+# For tests of what is the same for all simulators, which a sanitizer need not see once more with each of them.
+SAMPLE = ["cartpole", "parking"] if SANITIZED else SIMULATORS
 
 # Columns of metrics.csv that differ from run to run.
 TIMES = {"train_s", "env_steps_per_s"}

@@ -5,7 +5,7 @@ import resource
 import struct
 import unittest
 
-from cli_harness import SANITIZED, SIMULATORS, CudaTests
+from cli_harness import SAMPLE, CudaTests
 from html_harness import CHROMIUM, Dom, page_data, render
 
 # 683 to 1,000 steps of a lander that hovers, with room to spare.
@@ -78,7 +78,7 @@ class ViewDataTests(ViewRuns):
             self.assertTrue(len(points) % 2 == 0 and {0: count >= 2, 1: count >= 3, 2: count == 1}[kind], points)
 
     def test_every_simulator(self):
-        for env in ["cartpole", "parking"] if SANITIZED else SIMULATORS:
+        for env in SAMPLE:
             with self.subTest(env=env):
                 page, recording, result = self.recorded(env, "--test-episodes=3")
                 self.assertEqual((env, 3), (recording["env"], len(recording["episodes"])))

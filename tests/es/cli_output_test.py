@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 import esrun_harness as harness
-from esrun_harness import ESRUN, SIMULATORS, EsrunTest, fixed, rows, tree
+from esrun_harness import ESRUN, SAMPLE, SIMULATORS, EsrunTest, fixed, rows, tree
 
 ALLOWANCE_KIB = 30 * 1024
 
@@ -106,7 +106,7 @@ class Lists(EsrunTest):
 
 class Eval(EsrunTest):
     def test_gives_the_runs_own_figures(self):
-        for env in SIMULATORS:
+        for env in SAMPLE:
             with self.subTest(env=env):
                 run = self.unbroken(env)
                 before = tree(run["run"])

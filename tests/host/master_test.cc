@@ -257,6 +257,24 @@ TEST_F(MasterOfTwo, WhoComesAfterTheEndIsToldSo) {
     host_member_close(late, false);
 }
 
+TEST_F(MasterTest, TellsItsClock) {
+    HostMemberOptions asks = member(HOST_ROLE_TRAINER), silent = member(HOST_ROLE_EVALUATOR);
+    asks.asks_clock = true;
+    HostMember *m, *other;
+    int64_t offset_ns = -1, error_ns = -1;
+    ASSERT_OK(host_member_open(&asks, &m));
+    ASSERT_TRUE(host_member_clock(m, patience_s, &offset_ns, &error_ns));
+    EXPECT_GT(error_ns, 0);
+    EXPECT_LE(llabs(offset_ns), error_ns); // it is this process's own clock
+    ASSERT_OK(host_member_open(&silent, &other));
+    EXPECT_FALSE(host_member_clock(other, 0.3, &offset_ns, &error_ns)); // who does not ask is not told
+    EXPECT_GT(host_member_number(m), 0);
+    EXPECT_GT(host_member_number(other), host_member_number(m));
+    host_member_close(other, false);
+    host_member_close(m, true);
+    is_over_ = true;
+}
+
 TEST_F(MasterTest, RoundsOfThreeWorkers) {
     HostMemberOptions trainer = member(HOST_ROLE_TRAINER), evaluator = member(HOST_ROLE_EVALUATOR);
     HostMember *m;

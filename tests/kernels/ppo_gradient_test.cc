@@ -402,20 +402,26 @@ TEST(PpoGradient, IsTheLossesInDouble) {
     std::printf("seed: %llu\n", static_cast<unsigned long long>(SEED));
     std::mt19937_64 random(SEED);
     for (Case c : cases()) {
+        size_t apart = 1;   // of the parameters that are looked at
         if (is_sanitized) { // numbers are the release build's affair; the time is quadratic in the parameters
             for (int32_t &width : c.hidden)
                 width = std::min(width, 8);
+            apart = 7;
         }
         Problem p = make_problem(c, &random, 12);
         Doubles params(p.params.begin(), p.params.end()), gradient, differences;
         loss(p, params, &gradient);
-        for (double &x : params) {
-            double kept = x, h = 2e-6;
-            x = kept + h;
+        for (size_t k = 0; k < params.size(); k++) {
+            if (k % apart != 0) {
+                differences.push_back(gradient[k]);
+                continue;
+            }
+            double kept = params[k], h = 2e-6;
+            params[k] = kept + h;
             double above = loss(p, params, nullptr);
-            x = kept - h;
+            params[k] = kept - h;
             double below = loss(p, params, nullptr);
-            x = kept;
+            params[k] = kept;
             differences.push_back((above - below) / (2 * h));
         }
         expect_close(p, gradient, differences, 1e-6, c.name);

@@ -23,9 +23,9 @@ ISAS = {
     "v4": (["-march=x86-64-v4", "-mprefer-vector-width=512"], 64),
 }
 LANES = (8, 16)
-# Source and the file whose markers are looked at.
-FILES = (("update.c", "update.c"), ("evaluate.c", "evaluate.c"), ("evaluate.c", "dense.h"), ("ppo_learn.c", "ppo_learn.c"),
-         ("ppo_rollout.c", "ppo_rollout.c"))
+# Sources and the files whose markers are looked at.
+FILES = {"update.c": ["update.c"], "evaluate.c": ["evaluate.c", "dense.h"], "ppo_learn.c": ["ppo_learn.c"],
+         "ppo_rollout.c": ["ppo_rollout.c"]}  # fmt: skip
 MARKER = re.compile(r"// vectorises(?: x(\d+))?\s*$")
 REPORT = re.compile(r"^(.*?):(\d+):\d+: (optimized: loop vectorized using (\d+) byte vectors|missed: couldn't vectorize loop)")
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
@@ -63,7 +63,7 @@ def markers(path):
 
 
 def vectorised(compiler, flags, source, marked):
-    """Compiles `source` and returns {line of `marked`: ([widths in bytes], missed)}."""
+    """Compiles `source` and returns, for each file of `marked`, {line: ([widths in bytes], missed)}."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report"
         command = [compiler, *flags, f"-fopt-info-vec-optimized-missed={report}", "-c", str(source), "-o", os.devnull]
@@ -71,18 +71,19 @@ def vectorised(compiler, flags, source, marked):
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
         lines = report.read_text().splitlines()
-    found = {line: ([], 0) for line in markers(marked)}
+    found = {path.name: {line: ([], 0) for line in markers(path)} for path in marked}
     for line in lines:
         match = REPORT.match(line)
-        if not match or Path(match.group(1)).name != marked.name or int(match.group(2)) not in found:
+        of_file = found.get(Path(match.group(1)).name, {}) if match else {}
+        if not match or int(match.group(2)) not in of_file:
             continue
-        widths, missed = found[int(match.group(2))]
+        widths, missed = of_file[int(match.group(2))]
         if match.group(4):
             widths.append(int(match.group(4)))
         else:
             missed += 1
-        found[int(match.group(2))] = (widths, missed)
-    return found
+        of_file[int(match.group(2))] = (widths, missed)
+    return [found[path.name] for path in marked]
 
 
 def complaints(what, marked, found, width):
@@ -114,15 +115,15 @@ def check_simulator(compiler, root, flags, sim, isa, lanes, body):
                f'-DSIM_HEADER="sim/{name}.h"']
     with tempfile.TemporaryDirectory() as folder:
         source = instance_source(root, folder, lanes, body)
-        found = vectorised(compiler, flags + isa_flags + defines, source, body)
+        (found,) = vectorised(compiler, flags + isa_flags + defines, source, [body])
     return list(complaints(f"{name}, {isa}, {lanes} lanes", body, found, min(4 * lanes, isa_width)))
 
 
-def check_file(compiler, root, flags, name, marked_name, isa):
+def check_file(compiler, root, flags, name, marked_names, isa):
     isa_flags, isa_width = ISAS[isa]
-    marked = root / "kernels/cpu" / marked_name
+    marked = [root / "kernels/cpu" / marked_name for marked_name in marked_names]
     found = vectorised(compiler, flags + isa_flags + [f"-DISA={isa}"], root / "kernels/cpu" / name, marked)
-    return list(complaints(f"{name}, {isa}", marked, found, isa_width))
+    return [line for path, lines in zip(marked, found) for line in complaints(f"{name}, {isa}", path, lines, isa_width)]
 
 
 def planted(root, folder, name, old, new):
@@ -163,7 +164,7 @@ def main():
             for sim in simulators(root):
                 for lanes in LANES:
                     jobs.append(pool.submit(check_simulator, compiler, root, flags, sim, isa, lanes, body))
-            for name, marked in FILES:
+            for name, marked in FILES.items():
                 jobs.append(pool.submit(check_file, compiler, root, flags, name, marked, isa))
         jobs.append(pool.submit(lambda: list(controls(compiler, root, flags, folder))))
         found = [line for job in jobs for line in job.result()]

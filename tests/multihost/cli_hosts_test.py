@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
 """One run on four hosts: the same parameters as on one, also where a link is cut or a worker dies."""
 
+import json
 import os
 import signal
+import subprocess
 import sys
 
-from hosts_harness import ESRUN, ESRUN_FAULTS, HostsTest, main
+from hosts_harness import HostsTests
+
+import esrun_harness
+import pporun_harness
+from cli_harness import program
 
 
-class Hash(HostsTest):
+class Hash(HostsTests, esrun_harness.WorkersTest):
     """Whoever computes, and wherever."""
 
     def test_evaluators(self):
@@ -42,14 +48,54 @@ class Hash(HostsTest):
         self.trainers(4)
 
 
-class Faults(HostsTest):
+class Clocks(HostsTests, esrun_harness.WorkersTest):
+    def report(self, *args):
+        return subprocess.run([program("profreport"), *map(str, args)], capture_output=True, text=True, check=True).stdout
+
+    def test_a_profile_has_one_time_axis(self):
+        """A host whose clock is a thousand seconds ahead: what its worker did is put where it belongs."""
+        folder = self.path("elsewhere")
+        run = self.begin_here(*self.args(generations=30), "--min-workers=2", "--profile")
+        ahead = ["unshare", "--time", "--monotonic=1000", "--fork"]
+        self.join(run, self.hosts[1], "--profile", "--out", str(folder), by=ahead)
+        done = self.same_end(self.reference(generations=30), run)
+        self.assertGreater(done["workers"]["other_items"], 0)
+        self.all_end_well()
+        [trace] = (folder / "profile").iterdir()
+        trace.rename(run.out / "profile" / trace.name)
+        chrome = self.path("timeline")
+        self.report(run.out, "--chrome", chrome)
+        events = [e for e in json.loads(chrome.read_text())["traceEvents"] if e["ph"] in "BE"]
+        times = {}
+        for event in events:
+            times.setdefault(event["pid"], []).append(event["ts"])
+        self.assertEqual(2, len(times))
+        (a, b), (c, d) = [(min(t), max(t)) for t in times.values()]
+        self.assertLess(max(a, c), min(b, d))  # they overlap
+        self.assertRegex(self.report(run.out), r"Clocks of different hosts agree to [\d.]+ [um]s")
+
+
+class Ppo(HostsTests, pporun_harness.WorkersTest):
+    """pporun's trainers."""
+
+    def test_four_trainers(self):
+        expected = self.reference()
+        run = self.begin_here(*self.args(), "--min-workers=4")
+        for host in self.hosts[1:]:
+            self.follow(run, host)
+        done = self.same_end(expected, run)
+        self.all_end_well()
+        self.assertGreater(done["workers"]["collective_bytes"], 0)
+
+
+class Faults(HostsTests, esrun_harness.WorkersTest):
     """Each must have been noticed; the run goes on to the parameters of one without it."""
 
     LONG = {"generations": 100000, "test_every": 50, "checkpoint_every": 1000}
 
     def begin_slowly(self, followers):
         """A run of that many followers, and evaluators on the other hosts; the process on the last one."""
-        slow = {"environment": self.SLOW, "tool": ESRUN_FAULTS}
+        slow = {"environment": self.SLOW, "tool": self.faulty}
         run = self.begin_here(*self.args(**self.LONG), f"--trainers={followers + 1}", **slow)
         for i, host in enumerate(self.hosts[1:], 1):
             last = (self.follow if i <= followers else self.join)(run, host, **slow)
@@ -118,4 +164,4 @@ class Faults(HostsTest):
 
 
 if __name__ == "__main__":
-    main()
+    esrun_harness.main()

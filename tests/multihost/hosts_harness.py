@@ -14,9 +14,8 @@ import time
 import unittest
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "es")]
-from esrun_harness import ESRUN, ESRUN_FAULTS, WorkersTest, main  # noqa: E402,F401
-from workers_harness import PATIENCE_S, WorkersRun  # noqa: E402,F401
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in ("", "es", "ppo")]
+from workers_harness import PATIENCE_S, WorkersRun  # noqa: E402
 
 NAMES = re.compile(r"^shoal-(\d+)-\w+$", re.MULTILINE)
 INSIDE = 'hostname "$1" && mount -t tmpfs tmpfs /dev/shm && shift && exec "$@"'
@@ -79,8 +78,8 @@ class Hosts:
         remove(self.names)
 
 
-class HostsTest(WorkersTest):
-    """A test of runs over four hosts: the master and the trainer on the first one, others join."""
+class HostsTests:
+    """Mixed into a WorkersTest: runs over four hosts, the master and the trainer on the first one; others join."""
 
     PORT = 5555
 
@@ -105,17 +104,17 @@ class HostsTest(WorkersTest):
 
     def begin_here(self, *args, workers=1, **options):
         """A run whose master listens to all hosts."""
-        options.setdefault("tool", ESRUN)
+        options.setdefault("tool", self.plain)
         run = WorkersRun(self.path(), [*args, f"--workers={workers}", f"--bind-address={self.endpoint}"],
                          prefix=self.hosts[0].enter, **options)  # fmt: skip
         self.runs.append(run)
         return run
 
-    def join(self, run, host, *args, environment=None, tool=ESRUN):
-        """A worker on that host, which knows the run by its endpoint and its secret."""
+    def join(self, run, host, *args, environment=None, tool=None, by=()):
+        """A worker on that host, which knows the run by its endpoint and its secret; `by`: a command that runs it."""
         run.wait_until((run.out / "master").exists, "the master")
-        call = [*host.enter, tool, "--join", self.endpoint, "--secret", str(run.out / "secret"), "--threads=1", "--bind=none",
-                "--device=cpu", *args]  # fmt: skip
+        call = [*host.enter, *by, tool or self.plain, "--join", self.endpoint, "--secret", str(run.out / "secret"),
+                "--threads=1", "--bind=none", "--device=cpu", *args]  # fmt: skip
         process = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    env={**os.environ, **(environment or {})})  # fmt: skip
         self.joined.append(process)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """pporun with several trainers: the same parameters for any number of them and after any fault, and nothing done twice."""
 
+import json
 import os
 import subprocess
 import time
@@ -117,6 +118,34 @@ class Join(TrainersJoinTests, TrainersTest):
         self.assertEqual(0, text.code, text)
         self.assertRegex(text.out, r"trainer +0 ")
         self.assertRegex(text.out, r"[1-9]\d* bytes between trainers")
+
+
+class Launch(TrainersTest):
+    """What starts trainers elsewhere: all workers are trainers."""
+
+    def test_ranks(self):
+        expected = self.reference()
+        call = [PPORUN, *self.args(), "--min-workers=3", "--out", self.path(), "--json", "--quiet"]
+        ranks = []
+        for rank in self.random.sample(range(3), 3):
+            environment = {"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": 3, "SLURM_STEP_NUM_NODES": 1}
+            ranks.append(subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+                                          env={**os.environ, **{k: str(v) for k, v in environment.items()}}))  # fmt: skip
+        outputs = [process.communicate(timeout=300) for process in ranks]
+        self.assertEqual([0, 0, 0], [process.returncode for process in ranks], outputs)
+        (out,) = [out for out, _ in outputs if out != ""]
+        self.assertEqual(expected["params_hash"], json.loads(out)["params_hash"])
+        self.assertGreater(json.loads(out)["workers"]["collective_bytes"], 0)
+
+    def test_emit(self):
+        script = self.call("cartpole", "--workers=3", "--emit=slurm")
+        self.assertEqual(0, script.code, script)
+        self.assertIn("#SBATCH --ntasks=3\n", script.out)
+        self.assertNotIn("--array", script.out)
+        manifests = self.call("cartpole", "--workers=3", "--emit=k8s")
+        self.assertEqual(0, manifests.code, manifests)
+        self.assertRegex(manifests.out, r"name: shoal-cartpole-followers\nspec:\n  backoffLimit: \d+\n  completionMode: Indexed\n  completions: 2\n")
+        self.assertNotIn("shoal-cartpole-evaluators", manifests.out)
 
 
 class Refusals(TrainersTest):

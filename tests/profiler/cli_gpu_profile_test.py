@@ -11,15 +11,23 @@ from cli_profile_test import ES, PPO, ProfileTest
 from cli_harness import options
 from trace_reader import Trace
 
-CUDA = {"device": "cuda", "threads": None, "bind": None}
+CUDA = {"esrun": {"device": "cuda", "threads": None, "bind": None},
+        "pporun": {"device": "cuda", "threads": None, "bind": None, "steps": 2048}}  # fmt: skip
 
 # Where simulator and policy are fused, and runs that are long enough to be split.
 FUSED = {"esrun": "/es generation/es evaluate", "pporun": "/ppo update/ppo rollout"}
-SPLIT = {"esrun": {"pop": 64, "generations": 2}, "pporun": {"envs": 64, "epochs": 1, "rollout": 16}}
+SPLIT = {"esrun": {"pop": 64, "generations": 2}, "pporun": {"envs": 64, "epochs": 1, "rollout": 16, "steps": 4096}}
 
 
 class GpuProfile(ProfileTest):
     check_sums = cli_profile_test.Report.check_sums
+    plain_hashes = {}
+
+    def plain_hash(self, tool):
+        """The params_hash of a run that is not profiled; made once."""
+        if tool not in self.plain_hashes:
+            self.plain_hashes[tool] = self.train(tool, **CUDA[tool])["params_hash"]
+        return self.plain_hashes[tool]
 
     def setUp(self):
         super().setUp()
@@ -33,9 +41,8 @@ class GpuProfile(ProfileTest):
     def test_what_was_recorded(self):
         for tool, launching in [("esrun", "/es generation/es evaluate"), ("pporun", "/ppo rollout")]:
             with self.subTest(tool=tool):
-                plain = self.train(tool, **CUDA)
-                profiled = self.train(tool, "--profile", **CUDA)
-                self.assertEqual(plain["params_hash"], profiled["params_hash"])
+                profiled = self.train(tool, "--profile", **CUDA[tool])
+                self.assertEqual(self.plain_hash(tool), profiled["params_hash"])
                 run = self.report_json(profiled["run"])[0]
                 total, device = run["total"], run["total"]["device"]
                 self.check_sums(total)
@@ -61,15 +68,16 @@ class GpuProfile(ProfileTest):
                 self.assertNotIn("warning", text)
 
     def test_graphs_nodes_have_the_scopes_that_they_were_captured_in(self):
-        run = self.report_json(self.train("pporun", "--profile", **CUDA)["run"])[0]
+        run = self.report_json(self.train("pporun", "--profile", **CUDA["pporun"])["run"])[0]
         charged = {s["path"].split("ppo learn/")[1]: s["intervals"] for s in run["scopes"]
                    if s["device_ns"] > 0 and "ppo learn/" in s["path"]}  # fmt: skip
-        # A gradient is two kernels, a step three; 2 minibatches x 3 epochs x 8 updates of each.
-        self.assertEqual({"ppo gradient": 2 * 48, "ppo step": 3 * 48}, charged)
+        # A gradient is two kernels, a step three; 2 minibatches x 3 epochs x 4 updates of each.
+        self.assertEqual({"ppo gradient": 2 * 24, "ppo step": 3 * 24}, charged)
 
     def split(self, tool, env="cartpole", hidden="16,16"):
         """The shares of the fused scope's categories, by the SM's clock."""
-        folder = self.train(tool, "--profile", env=env, **CUDA, **SPLIT[tool], hidden=hidden, time_limit=30, test_every=100)["run"]
+        changes = {**CUDA[tool], **SPLIT[tool], "hidden": hidden, "time_limit": 30, "test_every": 100}
+        folder = self.train(tool, "--profile", env=env, **changes)["run"]
         weights = next(s for s in self.report_json(folder)[0]["scopes"] if s["path"] == FUSED[tool])["split"]
         return {category: weight / sum(weights.values()) for category, weight in weights.items()}
 
@@ -87,11 +95,10 @@ class GpuProfile(ProfileTest):
         """As the driver does with CUDA_INJECTION64_PATH, but earlier; the program itself records nothing."""
         library, out = os.environ["SHOAL_INJECT"], self.folder / "injected"
         environment = {**os.environ, "LD_PRELOAD": library, "CUDA_INJECTION64_PATH": library, "SHOAL_PROFILE": str(out)}
-        plain = self.train("esrun", **CUDA)
-        args = [*options("cartpole", ["--no-stop-at-target"], ES, CUDA), "--json", "--quiet", "--out", self.path()]
+        args = [*options("cartpole", ["--no-stop-at-target"], ES, CUDA["esrun"]), "--json", "--quiet", "--out", self.path()]
         done = self.run_tool("esrun", *args, env=environment)
         self.assertEqual((0, ""), (done.code, done.err), done)
-        self.assertEqual(plain["params_hash"], done.json["params_hash"])
+        self.assertEqual(self.plain_hash("esrun"), done.json["params_hash"])
         run = self.report_json(out)[0]
         device = run["total"]["device"]
         self.assertEqual(("esrun", None), (run["tool"], run["no_gpu_time_because"]))
@@ -101,13 +108,13 @@ class GpuProfile(ProfileTest):
 
     def test_window(self):
         for tool in ["esrun", "pporun"]:
-            folder = self.train(tool, "--profile-window", "3:4", **CUDA)["run"]
+            folder = self.train(tool, "--profile-window", "3:4", **CUDA[tool])["run"]
             run = self.report_json(folder)[0]
             self.assertGreater(run["total"]["device"]["kernels_ns"], 0)
             self.assertEqual(0, run["total"]["device"]["unknown_launches"])
 
     def test_another_reader_finds_the_intervals(self):
-        folder = self.train("esrun", "--profile", **CUDA)["run"]
+        folder = self.train("esrun", "--profile", **CUDA["esrun"])["run"]
         trace = Trace((Path(folder) / "profile" / "rank-0.trace").read_bytes())
         device = self.report_json(folder)[0]["total"]["device"]
         found = [e[2] for s, events in trace.events.items() if trace.streams[s]["device"] for e in events if e[1] == "INTERVAL"]
@@ -134,12 +141,11 @@ class GpuProfile(ProfileTest):
         environment = {**os.environ, "LD_LIBRARY_PATH": str(alone)}
         for tool, fixed in [("esrun", ES), ("pporun", PPO)]:
             with self.subTest(tool=tool):
-                plain = self.train(tool, **CUDA)
                 out = self.path()
-                args = [*options("cartpole", ["--no-stop-at-target"], fixed, CUDA), "--profile", "--json", "--quiet", "--out", out]
+                args = [*options("cartpole", ["--no-stop-at-target"], fixed, CUDA[tool]), "--profile", "--json", "--quiet", "--out", out]
                 done = self.run_tool(tool, *args, env=environment)
                 self.assertEqual(0, done.code, done)
-                self.assertEqual(plain["params_hash"], done.json["params_hash"])
+                self.assertEqual(self.plain_hash(tool), done.json["params_hash"])
                 self.assertIn(f"{tool}: warning: the profile has no GPU times: CUPTI cannot be opened: ", done.err)
                 self.assertIn("libcupti.so.13", done.err)
                 self.assertIn("No GPU time: CUPTI cannot be opened: ", self.report(out))

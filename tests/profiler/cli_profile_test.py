@@ -217,6 +217,23 @@ class Report(ProfileTest):
         self.assertAlmostEqual(abs(shares[0] - shares[1]) / 2**0.5, run["bound_share"]["host-bound"]["deviation"], places=7)
         self.assertEqual(24, sum(s["count"] for s in run["scopes"] if s["path"] == "/es generation"))
 
+    def test_all_workers_of_a_run(self):
+        """Each writes a trace of its own, of the window's steps."""
+        for tool, flags, ranks in [("esrun", ["--workers=3", "--trainers=2"], 3), ("pporun", ["--workers=2"], 2)]:
+            with self.subTest(tool=tool):
+                flags = [*flags, f"--min-workers={ranks}", "--profile-window=2:5"]
+                folder = Path(self.train(tool, *flags, threads=1)["run"])
+                run = self.report_json(folder)[0]
+                found = sorted(w["rank"] for w in run["workers"])
+                self.assertEqual(ranks, len(set(found)), found)
+                self.assertEqual(0, found[0])
+                text = self.report(folder)
+                for rank in found:
+                    self.assertRegex(text, rf"rank {rank} on \S+ +[\d.]+ \w+ +[\d.]+ \w+ +[\d.]+%")
+                self.assertRegex(text, r"Computes longest: rank \d+\.")
+                self.assertEqual(4 if tool == "esrun" else 4 * ranks,
+                                 sum(s["count"] for s in run["scopes"] if s["path"].endswith(("/es generation", "/ppo learn"))))
+
 
 class Recording(ProfileTest):
     def test_recording_changes_no_bit(self):

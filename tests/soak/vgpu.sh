@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The GPU tests on the virtual GPU in many orders of its warps and threads, under every schedule of its streams, with
-# conformance cases of fresh seeds, and every golden hash. Prints a line for each; about 15 minutes.
+# conformance cases of fresh seeds, and every golden hash, on the CPU too. Prints a line for each; about 15 minutes.
 # SEEDS: how many (10).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -39,4 +39,6 @@ for ((seed = 1; seed <= seeds; seed++)); do
 done
 
 check hashes env SHOAL_TEST_LONG=1 ESRUN=build/bin/esrun python3 tests/es/cli_hash_test.py Cuda
+check hashes.esrun_cpu env SHOAL_TEST_LONG=1 ESRUN=build/bin/esrun python3 tests/es/cli_hash_test.py Hash.test_golden
+check hashes.pporun_cpu env SHOAL_TEST_LONG=1 PPORUN=build/bin/pporun python3 tests/ppo/cli_hash_test.py Hash.test_golden
 exit $failed
