@@ -20,6 +20,6 @@ if [ -e build/lib/vgpu ]; then
 fi
 if [ "${1:-}" = --peers ]; then
   build/peers/bin/python perf/peers/gymnasium_batch.py build/bin/perf_batch
-  build/peers/bin/python perf/peers/gymnasium_lander.py build/bin/perf_lander
+  build/peers/bin/python perf/peers/gymnasium_box2d.py build/bin/perf_box2d
   python3 perf/peers/rltools_ppo.py build/bin/pporun # says so where RLTOOLS names no checkout of it
 fi

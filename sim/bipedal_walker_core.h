@@ -106,6 +106,8 @@ typedef struct BipedalWalkerWorld {
     Rigid2dContactRow contact_row[BIPEDAL_WALKER_CONTACTS];
     Rigid2dJointRow joint_row[BIPEDAL_WALKER_JOINTS];
     real ground_alpha0[BIPEDAL_WALKER_BLOCKS + BIPEDAL_WALKER_POINTS - 1];
+    // What the reward is made of: the hull before the step, and what each motor costs.
+    real before_m, lean_rad, cost[BIPEDAL_WALKER_JOINTS];
 } BipedalWalkerWorld;
 
 // Lengths in the original are pixels, 30 a metre.
@@ -153,6 +155,7 @@ SIM_FN void bipedal_walker_hinges(BipedalWalkerWorld *b, const BipedalWalkerPara
         h->lower_rad = is_hip ? R(-0.8) : R(-1.6), h->upper_rad = is_hip ? R(1.1) : R(-0.1);
         h->motor_radps = (is_hip ? p->hip_speed_radps : p->knee_speed_radps) * bipedal_walker_sign(action[i]);
         h->max_torque_nm = p->motor_torque_nm * sim_clamp(sim_fabs(action[i]), R(0.0), R(1.0));
+        b->cost[i] = p->torque_cost_per_nm * p->motor_torque_nm * sim_clamp(sim_fabs(action[i]), R(0.0), R(1.0));
     }
 }
 
@@ -171,17 +174,17 @@ SIM_FN void bipedal_walker_ground(const BipedalWalkerWords *words, Rigid2dWorld 
     w->one_ground = 0;
 }
 
-// Everything of the world that does not depend on where things are.
-SIM_BIG_FN void bipedal_walker_world(BipedalWalkerWorld *b, const BipedalWalkerParams *p, const real *action) {
+// Everything of the world that does not depend on where things are. shapes: whose shapes and masses are there.
+SIM_BIG_FN void bipedal_walker_world(BipedalWalkerWorld *b, const BipedalWalkerWorld *shapes,
+                                     const BipedalWalkerParams *p, const real *action) {
     Rigid2dWorld *w = &b->world;
-    bipedal_walker_shapes(b);
     bipedal_walker_hinges(b, p, action);
     bipedal_walker_ground(&b->words, w, b->block);
     w->friction = p->ground_friction;
     w->body = b->words.body, w->joint = b->words.joint, w->contact = b->words.contact;
     w->bodies = BIPEDAL_WALKER_BODIES, w->joints = BIPEDAL_WALKER_JOINTS;
     w->contacts = b->words.contacts, w->contacts_max = BIPEDAL_WALKER_CONTACTS, w->overflow = 0;
-    w->shape = b->shape, w->mass = b->mass, w->hinge = b->hinge;
+    w->shape = shapes->shape, w->mass = shapes->mass, w->hinge = b->hinge;
     w->gravity_mps2 = rigid2d_vec(R(0.0), -p->gravity_mps2);
     w->dt_s = R(1.0) / BIPEDAL_WALKER_FPS;
     w->velocity_iterations = 180, w->position_iterations = 60;
@@ -191,26 +194,30 @@ SIM_BIG_FN void bipedal_walker_world(BipedalWalkerWorld *b, const BipedalWalkerP
     w->ground_alpha0 = b->ground_alpha0;
 }
 
-// One step of a world that bipedal_walker_world() has prepared. start: a force on the hull. The reward is for the way
-// forwards and costs lean and torque; the original remembers its potential, which is a function of the state.
-SIM_BIG_FN SimStep bipedal_walker_advance(BipedalWalkerWorld *b, const BipedalWalkerParams *p, const real *action,
-                                          Rigid2dVec start) {
-    Rigid2dBody *hull = &b->words.body[0];
+// A step of a world that bipedal_walker_world() has prepared, up to the solver's iterations. start: a force on the
+// hull.
+SIM_FN void bipedal_walker_set_off(BipedalWalkerWorld *b, Rigid2dVec start) {
     rigid2d_begin(&b->world);
     b->motion[0].force_n = start;
     for (int32_t i = 0; i < BIPEDAL_WALKER_BODIES; i++)
         rigid2d_body_wake(&b->words.body[i]); // a motor's setting does that
-    real before_m = b->motion[0].t.p.x, lean_rad = sim_fabs(hull->angle_rad);
-    rigid2d_step(&b->world);
+    b->before_m = b->motion[0].t.p.x, b->lean_rad = sim_fabs(b->words.body[0].angle_rad);
+    rigid2d_step_begin(&b->world);
+}
+
+// What follows them. The reward is for the way forwards and costs lean and torque; the original remembers its
+// potential, which is a function of the state.
+SIM_FN SimStep bipedal_walker_arrive(BipedalWalkerWorld *b) {
+    const Rigid2dBody *hull = &b->words.body[0];
+    rigid2d_step_end(&b->world);
     b->words.contacts = b->world.contacts;
     if (b->world.overflow) b->words.contact_overflow = (real)SIM_NANF;
 
-    real x_m = rigid2d_transform(rigid2d_body_position(hull), hull->angle_rad, b->mass[0].center).p.x;
+    real x_m = rigid2d_transform(rigid2d_body_position(hull), hull->angle_rad, b->world.mass[0].center).p.x;
     SimStep out;
-    out.reward = R(130.0) / R(30.0) * (x_m - before_m) - R(5.0) * (sim_fabs(hull->angle_rad) - lean_rad);
-    for (int32_t i = 0; i < BIPEDAL_WALKER_JOINTS; i++) {
-        out.reward -= p->torque_cost_per_nm * p->motor_torque_nm * sim_clamp(sim_fabs(action[i]), R(0.0), R(1.0));
-    }
+    out.reward = R(130.0) / R(30.0) * (x_m - b->before_m) - R(5.0) * (sim_fabs(hull->angle_rad) - b->lean_rad);
+    for (int32_t i = 0; i < BIPEDAL_WALKER_JOINTS; i++)
+        out.reward -= b->cost[i];
     int32_t fallen = (hull->touch != 0) | (x_m < R(0.0));
     out.terminated = fallen | (x_m > BIPEDAL_WALKER_FINISH_X_M);
     // A NaN stays.
@@ -218,10 +225,17 @@ SIM_BIG_FN SimStep bipedal_walker_advance(BipedalWalkerWorld *b, const BipedalWa
     return out;
 }
 
+SIM_BIG_FN SimStep bipedal_walker_advance(BipedalWalkerWorld *b, Rigid2dVec start) {
+    bipedal_walker_set_off(b, start);
+    rigid2d_island_iterate(&b->world);
+    return bipedal_walker_arrive(b);
+}
+
 // Bodies above the ground, at rest, and nothing remembered. The terrain has to be there.
 SIM_FN void bipedal_walker_place(BipedalWalkerWorld *b, const BipedalWalkerParams *p, const real *action) {
     b->words.contacts = 0;
-    bipedal_walker_world(b, p, action);
+    bipedal_walker_shapes(b);
+    bipedal_walker_world(b, b, p, action);
     const real x = BIPEDAL_WALKER_START_X_M, y = BIPEDAL_WALKER_HEIGHT_M + R(2.0) * BIPEDAL_WALKER_LEG_M;
     rigid2d_body_create(&b->world, 0, rigid2d_vec(x, y), R(0.0));
     for (int32_t i = 1; i < BIPEDAL_WALKER_BODIES; i++) {
@@ -259,7 +273,7 @@ SIM_BIG_FN void bipedal_walker_begin(void *state, const BipedalWalkerParams *p, 
     b.words.blocks = ground.blocks;
     bipedal_walker_place(&b, p, still);
     real force = p->initial_force_n * sim_lerp(sim_rng_uniform4(rng).x0, R(-1.0), R(1.0));
-    (void)bipedal_walker_advance(&b, p, still, rigid2d_vec(force, R(0.0)));
+    (void)bipedal_walker_advance(&b, rigid2d_vec(force, R(0.0)));
     bipedal_walker_store(&b.words, state, is_hardcore);
 }
 
@@ -276,18 +290,31 @@ SIM_FN void bipedal_walker_check(BipedalWalkerWords *words) {
     words->contact_overflow = (real)SIM_NANF;
 }
 
-SIM_BIG_FN SimStep bipedal_walker_go(void *state, const BipedalWalkerParams *p, const float *continuous,
-                                     int32_t is_hardcore) {
-    BipedalWalkerWorld b;
+// shapes: a world that has begun a step, whose shapes are used; NULL: there is none.
+SIM_BIG_FN void bipedal_walker_go_begin(BipedalWalkerWorld *b, const BipedalWalkerWorld *shapes, const void *state,
+                                        const BipedalWalkerParams *p, const float *continuous, int32_t is_hardcore) {
     real action[BIPEDAL_WALKER_JOINTS];
     for (int32_t i = 0; i < BIPEDAL_WALKER_JOINTS; i++)
         action[i] = (real)continuous[i];
-    bipedal_walker_load(&b.words, state, is_hardcore);
-    bipedal_walker_check(&b.words);
-    bipedal_walker_world(&b, p, action);
-    SimStep out = bipedal_walker_advance(&b, p, action, rigid2d_vec(R(0.0), R(0.0)));
-    bipedal_walker_store(&b.words, state, is_hardcore);
+    bipedal_walker_load(&b->words, state, is_hardcore);
+    bipedal_walker_check(&b->words);
+    if (!shapes) bipedal_walker_shapes(b);
+    bipedal_walker_world(b, shapes ? shapes : b, p, action);
+    bipedal_walker_set_off(b, rigid2d_vec(R(0.0), R(0.0)));
+}
+
+SIM_BIG_FN SimStep bipedal_walker_go_end(BipedalWalkerWorld *b, void *state, int32_t is_hardcore) {
+    SimStep out = bipedal_walker_arrive(b);
+    bipedal_walker_store(&b->words, state, is_hardcore);
     return out;
+}
+
+SIM_BIG_FN SimStep bipedal_walker_go(void *state, const BipedalWalkerParams *p, const float *continuous,
+                                     int32_t is_hardcore) {
+    BipedalWalkerWorld b;
+    bipedal_walker_go_begin(&b, 0, state, p, continuous, is_hardcore);
+    rigid2d_island_iterate(&b.world);
+    return bipedal_walker_go_end(&b, state, is_hardcore);
 }
 
 // Ten rays from the hull, from straight down to almost ahead: the share of their length that is free.

@@ -29,6 +29,19 @@ SIM_FN SimStep lunar_lander_step(LunarLanderState *s, const LunarLanderParams *p
     return lunar_lander_go(s, p, &thrust);
 }
 
+#define LUNAR_LANDER_IN_PARTS 1
+
+SIM_FN Rigid2dWorld *lunar_lander_step_begin(LunarLanderWorld *l, const LunarLanderWorld *shapes,
+                                             const LunarLanderState *s, const LunarLanderParams *p,
+                                             const int32_t *discrete, const float *continuous, SimRng *rng) {
+    (void)continuous;
+    LunarLanderThrust thrust = lunar_lander_choose(*discrete, rng);
+    lunar_lander_go_begin(l, shapes, s, p, &thrust);
+    return &l->world;
+}
+
+SIM_FN SimStep lunar_lander_step_end(LunarLanderWorld *l, LunarLanderState *s) { return lunar_lander_go_end(l, s); }
+
 SIM_FN void lunar_lander_observe(const LunarLanderState *s, const LunarLanderParams *p, float *obs) {
     (void)p;
     lunar_lander_show(s, obs);

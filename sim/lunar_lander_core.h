@@ -66,6 +66,13 @@ typedef struct LunarLanderWords {
     real shaping, contact_overflow;
 } LunarLanderWords;
 
+// What the engines do in a step: shares of their power, and -1 or 1 for the side that pushes. Where they push is spread
+// by two draws from [-1, 1).
+typedef struct LunarLanderThrust {
+    real main, side, direction;
+    real spread0, spread1;
+} LunarLanderThrust;
+
 // A state as a world, for the length of a step.
 typedef struct LunarLanderWorld {
     LunarLanderWords words;
@@ -80,14 +87,8 @@ typedef struct LunarLanderWorld {
     Rigid2dContactRow contact_row[LUNAR_LANDER_CONTACTS];
     Rigid2dJointRow joint_row[LUNAR_LANDER_JOINTS];
     real ground_alpha0[1];
+    LunarLanderThrust thrust; // the step's
 } LunarLanderWorld;
-
-// What the engines do in a step: shares of their power, and -1 or 1 for the side that pushes. Where they push is spread
-// by two draws from [-1, 1).
-typedef struct LunarLanderThrust {
-    real main, side, direction;
-    real spread0, spread1;
-} LunarLanderThrust;
 
 // The viewport in metres; lengths in the original are pixels, 30 a metre.
 #define LUNAR_LANDER_WIDTH_M   R(20.0)
@@ -96,16 +97,20 @@ typedef struct LunarLanderThrust {
 #define LUNAR_LANDER_PX(n)     (R(n) / R(30.0))
 #define LUNAR_LANDER_FPS       R(50.0)
 
-SIM_BIG_FN void lunar_lander_shapes(LunarLanderWorld *l) {
+SIM_FN void lunar_lander_hull(Rigid2dPolygon *p, Rigid2dMass *mass) {
     const Rigid2dVec hull[6] = {{LUNAR_LANDER_PX(-14.0), LUNAR_LANDER_PX(17.0)},
                                 {LUNAR_LANDER_PX(-17.0), R(0.0)},
                                 {LUNAR_LANDER_PX(-17.0), LUNAR_LANDER_PX(-10.0)},
                                 {LUNAR_LANDER_PX(17.0), LUNAR_LANDER_PX(-10.0)},
                                 {LUNAR_LANDER_PX(17.0), R(0.0)},
                                 {LUNAR_LANDER_PX(14.0), LUNAR_LANDER_PX(17.0)}};
-    rigid2d_polygon_set(&l->shape[0], hull, 6);
-    l->shape[0].friction = R(0.1);
-    l->mass[0] = rigid2d_polygon_mass(&l->shape[0], R(5.0));
+    rigid2d_polygon_set(p, hull, 6);
+    p->friction = R(0.1);
+    *mass = rigid2d_polygon_mass(p, R(5.0));
+}
+
+SIM_BIG_FN void lunar_lander_shapes(LunarLanderWorld *l) {
+    lunar_lander_hull(&l->shape[0], &l->mass[0]);
     for (int32_t i = 1; i < LUNAR_LANDER_BODIES; i++) {
         rigid2d_polygon_set_box(&l->shape[i], LUNAR_LANDER_PX(2.0), LUNAR_LANDER_PX(8.0));
         l->shape[i].friction = R(0.2);
@@ -137,16 +142,15 @@ SIM_FN void lunar_lander_ground(LunarLanderWorld *l) {
     }
 }
 
-// Everything of the world that does not depend on where things are.
-SIM_BIG_FN void lunar_lander_world(LunarLanderWorld *l, const LunarLanderParams *p) {
+// Everything of the world that does not depend on where things are. shapes: whose shapes and masses are there.
+SIM_BIG_FN void lunar_lander_world(LunarLanderWorld *l, const LunarLanderWorld *shapes, const LunarLanderParams *p) {
     Rigid2dWorld *w = &l->world;
-    lunar_lander_shapes(l);
     lunar_lander_hinges(l, p);
     lunar_lander_ground(l);
     w->body = l->words.body, w->joint = l->words.joint, w->contact = l->words.contact;
     w->bodies = LUNAR_LANDER_BODIES, w->joints = LUNAR_LANDER_JOINTS;
     w->contacts = l->words.contacts, w->contacts_max = LUNAR_LANDER_CONTACTS, w->overflow = 0;
-    w->shape = l->shape, w->mass = l->mass, w->hinge = l->hinge;
+    w->shape = shapes->shape, w->mass = shapes->mass, w->hinge = l->hinge;
     w->block = 0, w->blocks = 0;
     w->edge = l->edge, w->edges = LUNAR_LANDER_CHUNKS, w->one_ground = 1;
     w->gravity_mps2 = rigid2d_vec(R(0.0), -p->gravity_mps2);
@@ -205,13 +209,13 @@ SIM_FN void lunar_lander_look(const LunarLanderWords *words, Rigid2dVec center, 
     o[7] = words->body[2].touch & RIGID2D_IN_CONTACT ? R(1.0) : R(0.0);
 }
 
-SIM_FN SimStep lunar_lander_judge(LunarLanderWorld *l, const LunarLanderThrust *thrust) {
+SIM_FN SimStep lunar_lander_judge(LunarLanderWorld *l) {
     real o[LUNAR_LANDER_OBS];
-    lunar_lander_look(&l->words, l->mass[0].center, o);
+    lunar_lander_look(&l->words, l->world.mass[0].center, o);
     real shaping = R(-100.0) * sim_sqrt(o[0] * o[0] + o[1] * o[1]) - R(100.0) * sim_sqrt(o[2] * o[2] + o[3] * o[3]) -
                    R(100.0) * sim_fabs(o[4]) + R(10.0) * o[6] + R(10.0) * o[7];
     SimStep out;
-    out.reward = shaping - l->words.shaping - R(0.3) * thrust->main - R(0.03) * thrust->side;
+    out.reward = shaping - l->words.shaping - R(0.3) * l->thrust.main - R(0.03) * l->thrust.side;
     out.terminated = 0;
     l->words.shaping = shaping;
     if (l->words.body[0].touch != 0 || sim_fabs(o[0]) >= R(1.0)) out.reward = R(-100.0), out.terminated = 1;
@@ -219,17 +223,31 @@ SIM_FN SimStep lunar_lander_judge(LunarLanderWorld *l, const LunarLanderThrust *
     return out;
 }
 
-// One step of a world that lunar_lander_world() has prepared. start: a force on the lander.
-SIM_BIG_FN SimStep lunar_lander_advance(LunarLanderWorld *l, const LunarLanderParams *p,
-                                        const LunarLanderThrust *thrust, Rigid2dVec start) {
+// A step of a world that lunar_lander_world() has prepared, up to the solver's iterations. start: a force on the
+// lander.
+SIM_FN void lunar_lander_set_off(LunarLanderWorld *l, const LunarLanderParams *p, const LunarLanderThrust *thrust,
+                                 Rigid2dVec start) {
+    l->thrust = *thrust;
     rigid2d_begin(&l->world);
     l->motion[0].force_n = start;
     lunar_lander_blow(l, p);
     lunar_lander_fire(l, p, thrust);
-    rigid2d_step(&l->world);
+    rigid2d_step_begin(&l->world);
+}
+
+// What follows them.
+SIM_FN SimStep lunar_lander_arrive(LunarLanderWorld *l) {
+    rigid2d_step_end(&l->world);
     l->words.contacts = l->world.contacts;
     if (l->world.overflow) l->words.contact_overflow = (real)SIM_NANF;
-    return lunar_lander_judge(l, thrust);
+    return lunar_lander_judge(l);
+}
+
+SIM_BIG_FN SimStep lunar_lander_advance(LunarLanderWorld *l, const LunarLanderParams *p,
+                                        const LunarLanderThrust *thrust, Rigid2dVec start) {
+    lunar_lander_set_off(l, p, thrust, start);
+    rigid2d_island_iterate(&l->world);
+    return lunar_lander_arrive(l);
 }
 
 SIM_FN LunarLanderThrust lunar_lander_thrust(real main, real side, real direction, SimRng *rng) {
@@ -258,7 +276,8 @@ SIM_FN void lunar_lander_terrain(LunarLanderWords *words, SimRng *rng) {
 // Bodies in the sky, at rest, and nothing remembered. The terrain has to be there.
 SIM_FN void lunar_lander_place(LunarLanderWorld *l, const LunarLanderParams *p) {
     l->words.contacts = 0;
-    lunar_lander_world(l, p);
+    lunar_lander_shapes(l);
+    lunar_lander_world(l, l, p);
     const real x = R(0.5) * LUNAR_LANDER_WIDTH_M, y = LUNAR_LANDER_HEIGHT_M;
     rigid2d_body_create(&l->world, 0, rigid2d_vec(x, y), R(0.0));
     rigid2d_body_create(&l->world, 1, rigid2d_vec(x + LUNAR_LANDER_PX(20.0), y), R(-0.05));
@@ -292,22 +311,37 @@ SIM_FN void lunar_lander_check(LunarLanderWords *words) {
     words->contact_overflow = (real)SIM_NANF;
 }
 
-SIM_BIG_FN SimStep lunar_lander_go(void *state, const LunarLanderParams *p, const LunarLanderThrust *thrust) {
-    LunarLanderWorld l;
-    __builtin_memcpy(&l.words, state, sizeof l.words);
-    lunar_lander_check(&l.words);
-    lunar_lander_world(&l, p);
-    SimStep out = lunar_lander_advance(&l, p, thrust, rigid2d_vec(R(0.0), R(0.0)));
-    __builtin_memcpy(state, &l.words, sizeof l.words);
+// shapes: a world that has begun a step, whose shapes are used; NULL: there is none.
+SIM_BIG_FN void lunar_lander_go_begin(LunarLanderWorld *l, const LunarLanderWorld *shapes, const void *state,
+                                      const LunarLanderParams *p, const LunarLanderThrust *thrust) {
+    __builtin_memcpy(&l->words, state, sizeof l->words);
+    lunar_lander_check(&l->words);
+    if (!shapes) lunar_lander_shapes(l);
+    lunar_lander_world(l, shapes ? shapes : l, p);
+    lunar_lander_set_off(l, p, thrust, rigid2d_vec(R(0.0), R(0.0)));
+}
+
+SIM_BIG_FN SimStep lunar_lander_go_end(LunarLanderWorld *l, void *state) {
+    SimStep out = lunar_lander_arrive(l);
+    __builtin_memcpy(state, &l->words, sizeof l->words);
     return out;
 }
 
-SIM_BIG_FN void lunar_lander_show(const void *state, float *obs) {
+SIM_BIG_FN SimStep lunar_lander_go(void *state, const LunarLanderParams *p, const LunarLanderThrust *thrust) {
     LunarLanderWorld l;
-    __builtin_memcpy(&l.words, state, sizeof l.words);
-    lunar_lander_shapes(&l);
+    lunar_lander_go_begin(&l, 0, state, p, thrust);
+    rigid2d_island_iterate(&l.world);
+    return lunar_lander_go_end(&l, state);
+}
+
+SIM_BIG_FN void lunar_lander_show(const void *state, float *obs) {
+    LunarLanderWords words;
+    Rigid2dPolygon shape;
+    Rigid2dMass mass;
+    __builtin_memcpy(&words, state, sizeof words);
+    lunar_lander_hull(&shape, &mass);
     real o[LUNAR_LANDER_OBS];
-    lunar_lander_look(&l.words, l.mass[0].center, o);
+    lunar_lander_look(&words, mass.center, o);
     for (int32_t i = 0; i < LUNAR_LANDER_OBS; i++)
         obs[i] = (float)o[i];
 }

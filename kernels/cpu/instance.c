@@ -2,6 +2,7 @@
 // with SIM_NAME, SIM_TYPE, SIM_CONST, ISA and SIM_HEADER defined (kernels/CMakeLists.txt).
 #include <string.h>
 
+#include "kernels/cpu/islands.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/pipeline.h"
 #include "kernels/sim_param.h"
@@ -11,6 +12,9 @@
 #define BODY_JOIN_(a, b, c, d) a##_##b##_##c##_##d
 #define BODY_JOIN(a, b, c, d)  BODY_JOIN_(a, b, c, d)
 #define BODY(what)             BODY_JOIN(SIM_NAME, ISA, LANES, what)
+#define ISLANDS_JOIN_(isa)     cpu_islands_iterate_##isa
+#define ISLANDS_JOIN(isa)      ISLANDS_JOIN_(isa)
+#define ISLANDS_ITERATE        ISLANDS_JOIN(ISA)
 #define SIM_CAT_(a, b)         a##b
 #define SIM_CAT(a, b)          SIM_CAT_(a, b)
 #define STATE                  SIM_CAT(SIM_TYPE, State)
@@ -32,10 +36,10 @@
 #define PARAM_LOAD(name, value, unit, help)  p.name = block->name[l];
 #define FINITE_real(name)                    finite = sim_fmaf(s.name, 0.0f, finite);
 #define FINITE_int32_t(name)
-#define FINITE(type, name)        FINITE_##type(name)
-#define FIELD_IS_REAL_real        1,
-#define FIELD_IS_REAL_int32_t     0,
-#define FIELD_IS_REAL(type, name) FIELD_IS_REAL_##type
+#define FINITE(type, name)         FINITE_##type(name)
+#define FIELD_EXPONENT_real        0x7f800000u,
+#define FIELD_EXPONENT_int32_t     0u,
+#define FIELD_EXPONENT(type, name) FIELD_EXPONENT_##type
 
 _Static_assert(OBS <= LANES_OBS_MAX, "raise LANES_OBS_MAX");
 _Static_assert(ACTIONS <= LANES_ACTIONS_MAX, "raise LANES_ACTIONS_MAX");
@@ -60,14 +64,21 @@ static __attribute__((noinline, unused)) void store_words(void *to, const STATE 
         ((Word *)to)[k * stride] = words[k];
 }
 
+// gcc compiles simulators on rigid bodies without vectors (kernels/CMakeLists.txt), which is about floating point.
+#ifdef __clang__
+#define VECTORISED
+#else
+#define VECTORISED __attribute__((optimize("tree-vectorize")))
+#endif
+
 // Whether a word that is a real is NaN or infinite.
-static __attribute__((noinline, unused)) int32_t has_infinite_word(const STATE *state) {
-    static const unsigned char is_real[] = {SIM_CAT(SIM_CONST, _STATE)(FIELD_IS_REAL)};
+static VECTORISED __attribute__((noinline, unused)) int32_t has_infinite_word(const STATE *state) {
+    static const uint32_t exponent[] = {SIM_CAT(SIM_CONST, _STATE)(FIELD_EXPONENT)};
     const Word *words = (const Word *)state;
-    int32_t found = 0;
+    uint32_t found = 0;
     for (int k = 0; k < STATE_WORDS; k++)
-        found |= is_real[k] & ((words[k] & 0x7f800000u) == 0x7f800000u);
-    return found;
+        found |= (words[k] & exponent[k]) == 0x7f800000u;
+    return (int32_t)found;
 }
 
 #define LANES 1

@@ -109,7 +109,8 @@ SIM_FN void rigid2d_island_rest(Rigid2dWorld *w, int32_t solved) {
     }
 }
 
-SIM_FN void rigid2d_island_solve(Rigid2dWorld *w) {
+// The island that was gathered, ready for its iterations: velocities with forces, and rows.
+SIM_FN void rigid2d_island_begin(Rigid2dWorld *w) {
     for (int32_t i = 0; i < w->bodies; i++) {
         if (w->motion[i].in_island != 2) continue;
         Rigid2dBody *b = &w->body[i];
@@ -124,7 +125,10 @@ SIM_FN void rigid2d_island_solve(Rigid2dWorld *w) {
         rigid2d_contact_warm(&w->contact_row[i], &w->velocity[w->contact_row[i].body]);
     for (int32_t i = 0; i < w->joint_rows; i++)
         rigid2d_joint_begin(w, &w->joint_row[i], w->joint_row[i].joint);
-    rigid2d_island_iterate(w);
+}
+
+// What follows the iterations.
+SIM_FN void rigid2d_island_end(Rigid2dWorld *w) {
     for (int32_t i = 0; i < w->contact_rows; i++)
         rigid2d_contact_store(w, &w->contact_row[i]);
     for (int32_t i = 0; i < w->joint_rows; i++)
@@ -137,22 +141,21 @@ SIM_FN void rigid2d_island_solve(Rigid2dWorld *w) {
         if (w->motion[i].in_island == 2) rigid2d_body_follow(w, i);
     }
     rigid2d_island_rest(w, solved);
+    for (int32_t i = 0; i < w->bodies; i++) {
+        if (w->motion[i].in_island == 2) w->motion[i].in_island = 3;
+    }
 }
 
-// Solves every island of bodies that are awake. What moved gets its box, and the boxes their contacts.
-SIM_BIG_FN void rigid2d_solve(Rigid2dWorld *w) {
+// Begins the next island of bodies that are awake. Returns 0 when there is none left.
+SIM_BIG_FN int32_t rigid2d_island_next(Rigid2dWorld *w) {
     for (int32_t seed = w->bodies - 1; seed >= 0; seed--) {
         if (w->motion[seed].in_island != 0 || !w->body[seed].awake) continue;
         rigid2d_island_gather(w, seed);
-        rigid2d_island_solve(w);
-        for (int32_t i = 0; i < w->bodies; i++) {
-            if (w->motion[i].in_island == 2) w->motion[i].in_island = 3;
-        }
+        rigid2d_island_begin(w);
+        return 1;
     }
-    for (int32_t i = 0; i < w->bodies; i++) {
-        if (w->motion[i].in_island == 3) rigid2d_body_box_follow(w, i);
-    }
-    rigid2d_find_contacts(w);
+    w->contact_rows = w->joint_rows = 0;
+    return 0;
 }
 
 // ---- continuous collision ------------------------------------------------------------------------------------------
@@ -192,18 +195,23 @@ SIM_BIG_FN real rigid2d_contact_toi(Rigid2dWorld *w, int32_t contact) {
         rigid2d_sweep_advance(&sweep, *ground_alpha0);
         rigid2d_body_set_sweep(w, body, &sweep);
     }
-    const Rigid2dPolygon *p = &w->shape[body];
-    Rigid2dPolygon ground;
-    Rigid2dProxy a = {ground.vertex, 2}, b = {p->vertex, p->count};
-    if (shape < w->blocks) {
-        rigid2d_ground_polygon(w, shape, &ground);
-        a.count = ground.count;
-    } else {
-        Rigid2dEdge edge = rigid2d_ground_edge(w, shape - w->blocks);
-        ground.vertex[0] = edge.a, ground.vertex[1] = edge.b;
+    real toi = R(1.0);
+    // Boxes with skins, which are further apart than what counts as an impact.
+    if (rigid2d_box_overlaps(rigid2d_ground_bounds(w, shape), w->motion[body].swept)) {
+        const Rigid2dPolygon *p = &w->shape[body];
+        Rigid2dPolygon ground;
+        Rigid2dProxy a = {ground.vertex, 2}, b = {p->vertex, p->count};
+        if (shape < w->blocks) {
+            rigid2d_ground_polygon(w, shape, &ground);
+            a.count = ground.count;
+        } else {
+            Rigid2dEdge edge = rigid2d_ground_edge(w, shape - w->blocks);
+            ground.vertex[0] = edge.a, ground.vertex[1] = edge.b;
+        }
+        if (a.count == 0 || b.count == 0) return R(1.0);
+        toi = rigid2d_toi(a, b, sweep);
     }
-    if (a.count == 0 || b.count == 0) return R(1.0);
-    real alpha = sweep.alpha0 + (R(1.0) - sweep.alpha0) * rigid2d_toi(a, b, sweep);
+    real alpha = sweep.alpha0 + (R(1.0) - sweep.alpha0) * toi;
     return alpha > R(1.0) ? R(1.0) : alpha;
 }
 
@@ -313,10 +321,32 @@ SIM_FN void rigid2d_begin(Rigid2dWorld *w) {
     }
 }
 
-SIM_BIG_FN void rigid2d_step(Rigid2dWorld *w) {
+// A step in three parts. Between the others come the iterations of the first island, by rigid2d_island_iterate() or, of
+// several worlds at once, by whoever does the same arithmetic: on velocity, contact_row and joint_row. Without an
+// island there are no rows.
+SIM_BIG_FN void rigid2d_step_begin(Rigid2dWorld *w) {
     rigid2d_update_contacts(w);
-    rigid2d_solve(w);
+    w->has_island = rigid2d_island_next(w);
+}
+
+// Other islands, boxes of what moved, contacts of the boxes, impacts.
+SIM_BIG_FN void rigid2d_step_end(Rigid2dWorld *w) {
+    while (w->has_island) {
+        rigid2d_island_end(w);
+        w->has_island = rigid2d_island_next(w);
+        if (w->has_island) rigid2d_island_iterate(w);
+    }
+    for (int32_t i = 0; i < w->bodies; i++) {
+        if (w->motion[i].in_island == 3) rigid2d_body_box_follow(w, i);
+    }
+    rigid2d_find_contacts(w);
     rigid2d_solve_impacts(w);
+}
+
+SIM_FN void rigid2d_step(Rigid2dWorld *w) {
+    rigid2d_step_begin(w);
+    rigid2d_island_iterate(w);
+    rigid2d_step_end(w);
 }
 
 #endif

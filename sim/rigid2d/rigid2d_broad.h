@@ -13,24 +13,27 @@ SIM_FN Rigid2dBox rigid2d_body_box(const Rigid2dBody *b) {
     return box;
 }
 
-SIM_FN Rigid2dBox rigid2d_ground_box(const Rigid2dWorld *w, int32_t shape) {
-    Rigid2dBox box;
-    if (shape < w->blocks) {
-        box = rigid2d_box_grow(w->block[shape], RIGID2D_RADIUS);
-    } else {
-        Rigid2dEdge edge = rigid2d_ground_edge(w, shape - w->blocks);
-        box = rigid2d_edge_box(&edge);
-    }
-    return rigid2d_box_grow(box, RIGID2D_BOX_MARGIN);
+// With the skin.
+SIM_FN Rigid2dBox rigid2d_ground_bounds(const Rigid2dWorld *w, int32_t shape) {
+    if (shape < w->blocks) return rigid2d_box_grow(w->block[shape], RIGID2D_RADIUS);
+    Rigid2dEdge edge = rigid2d_ground_edge(w, shape - w->blocks);
+    return rigid2d_edge_box(&edge);
 }
 
-// A new fattened box when the body, on its way since the step's beginning, has left the old one.
+SIM_FN Rigid2dBox rigid2d_ground_box(const Rigid2dWorld *w, int32_t shape) {
+    return rigid2d_box_grow(rigid2d_ground_bounds(w, shape), RIGID2D_BOX_MARGIN);
+}
+
+// The swept box; and a new fattened box when the body, on its way since the step's beginning, has left the old one.
 SIM_BIG_FN void rigid2d_body_box_follow(Rigid2dWorld *w, int32_t i) {
-    const Rigid2dMotion *motion = &w->motion[i];
+    Rigid2dMotion *motion = &w->motion[i];
+    Rigid2dBody *b = &w->body[i];
     Rigid2dTransform before = rigid2d_transform(motion->c0, motion->a0, w->mass[i].center);
     Rigid2dBox box =
         rigid2d_box_join(rigid2d_polygon_box(&w->shape[i], before), rigid2d_polygon_box(&w->shape[i], motion->t));
-    Rigid2dBody *b = &w->body[i];
+    // On the way a vertex at distance r of the centre of mass leaves the line between its ends by up to r turn^2 / 8.
+    real r = (box.high.x - box.low.x) + (box.high.y - box.low.y), turn = b->angle_rad - motion->a0;
+    motion->swept = rigid2d_box_grow(box, R(0.125) * r * turn * turn);
     if (rigid2d_box_contains(rigid2d_body_box(b), box)) return;
     box = rigid2d_box_grow(box, RIGID2D_BOX_MARGIN);
     Rigid2dVec ahead = rigid2d_scale(RIGID2D_BOX_PREDICTION, rigid2d_sub(motion->t.p, before.p));

@@ -63,8 +63,13 @@ SIM_BIG_FN void rigid2d_ground_rays(const Rigid2dWorld *w, Rigid2dVec from, cons
     Rigid2dSpan span = rigid2d_ground_span(w, all.low.x, all.high.x);
     for (int32_t k = span.begin; k < span.end; k++) {
         Rigid2dEdge e = rigid2d_ground_edge(w, k);
-        for (int32_t i = 0; i < rays; i++)
+        Rigid2dBox about = rigid2d_edge_box(&e);
+        if (!rigid2d_box_overlaps(about, all)) continue;
+        for (int32_t i = 0; i < rays; i++) {
+            Rigid2dBox start = {from, from}, end = {to[i], to[i]};
+            if (!rigid2d_box_overlaps(about, rigid2d_box_join(end, start))) continue;
             fraction[i] = rigid2d_edge_ray(&e, from, to[i], fraction[i]);
+        }
     }
 }
 

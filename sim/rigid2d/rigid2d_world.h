@@ -63,6 +63,7 @@ typedef struct Rigid2dMotion {
     Rigid2dTransform t; // at the body's position
     Rigid2dVec c0;      // position and angle at fraction alpha0 of the step
     real a0, alpha0;
+    Rigid2dBox swept; // what the body can meet on its way from there
     Rigid2dVec force_n;
     real torque_nm;
     int32_t in_island;
@@ -155,6 +156,7 @@ typedef struct Rigid2dWorld {
     Rigid2dJointRow *joint_row;     // [joints]
     real *ground_alpha0;            // [blocks + edges], [1] where one_ground
     int32_t contact_rows, joint_rows;
+    int32_t has_island; // whose rows these are
 } Rigid2dWorld;
 
 SIM_FN Rigid2dVec rigid2d_body_position(const Rigid2dBody *b) { return rigid2d_vec(b->x_m, b->y_m); }

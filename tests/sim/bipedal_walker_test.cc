@@ -227,8 +227,7 @@ TYPED_TEST(BipedalWalkerParityTest, TerrainAndResetMatchGymnasium) {
         }
         b.words.blocks = ground.blocks;
         bipedal_walker_place(&b, &p, still);
-        bipedal_walker_advance(&b, &p, still,
-                               rigid2d_vec(static_cast<real>(data.values<float>("reset_force")[i]), R(0.0)));
+        bipedal_walker_advance(&b, rigid2d_vec(static_cast<real>(data.values<float>("reset_force")[i]), R(0.0)));
         BipedalWalkerWords want = {};
         read_fixed(data.values<int32_t>("reset_after") + (5 * 13 + 4 * 4) * i, &want);
         EXPECT_LE(motion_error(b.words.body, want.body), bound) << i;

@@ -2,7 +2,7 @@
 """learning.sh's work: every simulator with each trainer's defaults, several seeds, and how long until it has learned.
 
 train_s is the time in generations or updates, and tests, until the target was held on unused seeds; wall_s is the whole call,
-from start to result. The claim: both medians are below LIMIT_S, and the median return of the final test, on other
+from start to result. The claim: both medians are below a limit, and the median return of the final test, on other
 unused seeds, reaches the target. Where only memory helps, policies without it stay below half of the target.
 """
 
@@ -20,7 +20,10 @@ THREADS = int(os.environ.get("THREADS", "2"))
 EVERY = "cartpole acrobot mountain_car mountain_car_continuous pendulum position_only_cartpole parking " \
         "lunar_lander lunar_lander_continuous"
 SIMULATORS = os.environ.get("SIMULATORS", EVERY).split()
-LIMIT_S = 60.0
+# Evolution is not claimed to learn BipedalWalker, nor either trainer the hardcore one.
+OF_TOOL = {"esrun": SIMULATORS, "pporun": SIMULATORS + ([] if "SIMULATORS" in os.environ else ["bipedal_walker"])}
+LIMITS_S = {("esrun", "lunar_lander"): 180.0, ("esrun", "lunar_lander_continuous"): 180.0, ("pporun", "bipedal_walker"): 600.0}
+LIMIT_S = 60.0  # of the others
 # A run that does not get there ends after a few times what one with memory takes.
 SHORT = {"esrun": ["--generations=300"], "pporun": []}
 
@@ -41,7 +44,7 @@ def learn(tool):
     failed = []
     print(f"{tool}'s defaults, {SEEDS} seeds, {THREADS} threads; medians (largest)")
     print(f"{'simulator':<26}{'train_s':>18}{'wall_s':>18}{'env steps':>14}{'return':>10}{'target':>8}  held")
-    for env in SIMULATORS:
+    for env in OF_TOOL[tool]:
         with tempfile.TemporaryDirectory(prefix="shoal-learning-") as folder:
             results = [train(tool, env, seed, folder) for seed in range(1, SEEDS + 1)]
         median = {name: statistics.median(r[name] for r in results)
@@ -53,7 +56,7 @@ def learn(tool):
               f"  {sum(held)}/{SEEDS}", flush=True)  # fmt: skip
         # A seed that never held its target has no time to it: half of them may not.
         learned = 2 * sum(held) > SEEDS and median["test_return_mean"] >= target
-        if not learned or max(median["train_s"], median["wall_s"]) >= LIMIT_S:
+        if not learned or max(median["train_s"], median["wall_s"]) >= LIMITS_S.get((tool, env), LIMIT_S):
             failed.append(f"{tool} {env}")
     return failed
 
