@@ -292,6 +292,12 @@ static void on_meet(HostMember *m, const HostMessage *message) {
     if (m->is_computing) break_off(m);
 }
 
+static void on_suspicion(HostMember *m) {
+    m->is_suspected = true;
+    m->suspected_looks = host_stop_looks();
+    m->suspected_s = host_now_s();
+}
+
 static void on_message(HostMember *m, const HostMessage *message, zmq_msg_t *frame) {
     m->heard_s = host_now_s();
     switch (message->type) {
@@ -345,9 +351,7 @@ static void on_message(HostMember *m, const HostMessage *message, zmq_msg_t *fra
         if (m->is_computing) break_off(m);
         return;
     case HOST_MESSAGE_RESTART:
-        m->is_suspected = true;
-        m->suspected_looks = host_stop_looks();
-        m->suspected_s = host_now_s();
+        on_suspicion(m);
         return;
     default:
         return; // not for a worker

@@ -3,8 +3,8 @@
 //
 // Joints of all worlds have to be between the same bodies in the same order, as they are for one simulator. Contacts
 // are the ground's with one body, so that those of different bodies are solved in either order with the same bits: they
-// are lined up body by body, each in the order of its world. x and y are far apart in these rows, which vectorise without
-// fusing (kernels/CMakeLists.txt).
+// are lined up body by body, each in the order of its world. x and y are far apart in these rows, which vectorise
+// without fusing (kernels/CMakeLists.txt).
 #include "kernels/cpu/islands.h"
 
 #include <string.h>
