@@ -26,7 +26,7 @@ Status launch_profile_begin(LaunchRun *run) {
         .device = run->device.text,
         .devices = 1,
         .threads = pool != NULL ? host_pool_threads(pool) : 1,
-        .envs = run->at.envs,
+        .envs = launch_is_helper(run) ? 0 : run->at.envs, // all of them are the lead's to say
         .is_full = o->profile_full,
     };
     place(run, &what);
