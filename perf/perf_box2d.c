@@ -20,6 +20,12 @@ typedef struct Flight {
     unsigned char *done; // [envs] whether that has ended
 } Flight;
 
+static void *need(void *memory) {
+    if (memory != NULL) return memory;
+    fprintf(stderr, "no memory\n");
+    exit(1);
+}
+
 static void act(Flight *f) {
     const int lanes = f->view.lanes, obs = f->walker != NULL ? 24 : 8;
     for (int64_t env = 0; env < f->view.envs; env++) {
@@ -67,9 +73,8 @@ int main(int argc, char **argv) {
     KernBatchSpec spec = {
         .envs = episodes, .seed = argc > 3 ? (uint64_t)atol(argv[3]) : 1, .autoreset = KERN_AUTORESET_SAME_STEP};
     kern_sim_default(&spec.sim, sim);
-    Flight f = {.first = malloc((size_t)episodes * sizeof *f.first), .done = calloc((size_t)episodes, 1)};
-    if (sim->continuous > 0) f.walker = malloc((size_t)episodes * sizeof *f.walker);
-    if (f.first == NULL || f.done == NULL || (sim->continuous > 0 && f.walker == NULL)) return 1;
+    Flight f = {.first = need(malloc((size_t)episodes * sizeof *f.first)), .done = need(calloc((size_t)episodes, 1))};
+    if (sim->continuous > 0) f.walker = need(malloc((size_t)episodes * sizeof *f.walker));
     for (int64_t env = 0; f.walker != NULL && env < episodes; env++)
         walker_pilot_start(&f.walker[env]);
     perf_check(kern_cpu_open(&options, &f.backend));

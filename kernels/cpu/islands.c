@@ -39,6 +39,7 @@ typedef struct Islands {
     ContactLanes contact[SLOTS_MAX];
     int32_t body[SLOTS_MAX]; // whose contacts a slot has
     int slots;
+    uint8_t slot[WIDTH][SLOTS_MAX]; // of each world's contacts
     int lanes;
     Rigid2dWorld *world[WIDTH];
 } Islands;
@@ -79,9 +80,9 @@ static int find_slots(Islands *g, const Rigid2dWorld *w, uint8_t slot[SLOTS_MAX]
 
 // Puts the world into the next lane; returns 0 without room.
 static int add_world(Islands *g, Rigid2dWorld *w) {
-    uint8_t slot[SLOTS_MAX];
-    if (!find_slots(g, w, slot)) return 0;
-    const int l = g->lanes++;
+    const int l = g->lanes;
+    if (!find_slots(g, w, g->slot[l])) return 0;
+    g->lanes++;
     g->world[l] = w;
     for (int i = 0; i < w->bodies; i++) {
         g->velocity[i].x[l] = w->velocity[i].x;
@@ -95,17 +96,15 @@ static int add_world(Islands *g, Rigid2dWorld *w) {
     }
     for (int i = 0; i < w->contact_rows; i++) {
         const Rigid2dContactRow *row = &w->contact_row[i];
-        ContactLanes *lanes = &g->contact[slot[i]];
+        ContactLanes *lanes = &g->contact[g->slot[l][i]];
         RIGID2D_CONTACT_ROW(TO_LANE)
         lanes->is_there[l] = 1;
     }
     return 1;
 }
 
-static void take_world(Islands *g, int l) {
+static void take_world(const Islands *g, int l) {
     Rigid2dWorld *w = g->world[l];
-    uint8_t slot[SLOTS_MAX];
-    (void)find_slots(g, w, slot); // as they were
     for (int i = 0; i < w->bodies; i++) {
         w->velocity[i].x = g->velocity[i].x[l];
         w->velocity[i].y = g->velocity[i].y[l];
@@ -118,7 +117,7 @@ static void take_world(Islands *g, int l) {
     }
     for (int i = 0; i < w->contact_rows; i++) {
         Rigid2dContactRow *row = &w->contact_row[i];
-        const ContactLanes *lanes = &g->contact[slot[i]];
+        const ContactLanes *lanes = &g->contact[g->slot[l][i]];
         row->n0 = lanes->n0[l], row->n1 = lanes->n1[l], row->t0 = lanes->t0[l], row->t1 = lanes->t1[l];
     }
 }
