@@ -288,6 +288,7 @@ Status host_group_call(HostGroup *g, int64_t label, HostMeeting *meeting) {
         pthread_mutex_lock(&m->mutex);
         Status status = await_group(m, &group);
         HostMessage call = {.type = HOST_MESSAGE_MEET, .value = {group.number, label}};
+        if (status == STATUS_OK && label >= 0) m->label = label;
         if (status == STATUS_OK && group.size > 1) status = member_send(m, &call, NULL, NULL);
         pthread_mutex_unlock(&m->mutex);
         TRY(status);

@@ -11,7 +11,7 @@
 static const char *state_of(const MasterWorker *w) {
     if (w->is_hung) return "hangs";
     if (!w->is_welcome || (!w->is_ready && w->role != HOST_ROLE_TRAINER)) return "joins";
-    return w->lease != 0 ? "works" : "waits";
+    return w->lease != 0 || w->at_lease != 0 ? "works" : "waits"; // at a lease or an update
 }
 
 static const char *role_name(HostRole role) {

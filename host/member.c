@@ -386,7 +386,7 @@ Status host_member_next(HostMember *m, HostTask *task) {
     bool has_work = status == STATUS_OK && (task->count > 0 || m->is_called);
     int64_t label = task->count > 0 ? task->label : m->call_label;
     pthread_mutex_unlock(&m->mutex);
-    if (has_work && m->on_work != NULL) status = m->on_work(m->work_context, label);
+    if (has_work && m->on_work != NULL) m->on_work(m->work_context, label);
     return status;
 }
 

@@ -44,7 +44,7 @@ typedef struct HostMemberOptions {
     bool asks_clock;   // for host_member_clock()
     // An evaluator's or a follower's: called in host_member_next() before it gives something to do of a round or a
     // meeting of that label. NULL is fine.
-    Status (*on_work)(void *context, int64_t label);
+    void (*on_work)(void *context, int64_t label);
     void *context;
 } HostMemberOptions;
 

@@ -66,7 +66,7 @@ struct HostMember { // NOLINT(clang-analyzer-optin.performance.Padding): in the 
     HostRole role;
     double patience_s;
     bool asks_clock;
-    Status (*on_work)(void *context, int64_t label);
+    void (*on_work)(void *context, int64_t label);
     void *work_context;
     char endpoint[HOST_ENDPOINT_MAX];
     char *hello; // JSON

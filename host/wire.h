@@ -35,7 +35,7 @@ extern "C" {
     W(HELLO, 4, 1) /* protocol, HostRole, pid, threads; JSON: build, version, host, device, settings */                \
     W(WANT, 0, 0)  /* a lease */                                                                                       \
     W(TICK, 4, 0)  /* the compute thread's progress counter, the lease it is at (0: none; -1: an update), label, bytes \
-                      that the  trainers' groups that it was of have exchanged */                                      \
+                      that the trainers' groups that it was of have exchanged */                                       \
     W(DONE, 5, 0)  /* session, round, lease, first, count: computed by the trainer itself */                           \
     W(REJECT, 3, 0)  /* session, round, lease: an evaluator could not compute it */                                    \
     W(RETURN, 1, 0)  /* lease: handed back */                                                                          \

@@ -29,6 +29,9 @@ void launch_add_given(const LaunchRun *run, LaunchArguments *arguments, unsigned
 // there; NULL: an evaluator.
 void launch_add_helper(const LaunchRun *run, LaunchArguments *arguments, const char *where, const char *follower_at);
 
+// Where --profile was given: for a worker, whose trace goes to that folder.
+void launch_add_profile(const LaunchRun *run, LaunchArguments *arguments, const char *folder);
+
 void launch_free_arguments(LaunchArguments *arguments);
 
 #endif

@@ -129,6 +129,11 @@ static void put_own_address(const char *port, FILE *stream) {
     fprintf(stream, "        - \"--bind-address=tcp://$(POD_IP):%s\"\n", port);
 }
 
+// Runs a command so that its end by SIGTERM counts as a failure, which a Job starts again: it has ended well itself.
+#define RUN_IT                                                                                      \
+    "\"$@\" & child=$!; trap 'stopped=1; kill -TERM \"$child\"' TERM; wait \"$child\"; status=$?; " \
+    "if [ -n \"${stopped:-}\" ]; then wait \"$child\"; exit 143; fi; exit \"$status\""
+
 // The first pod's command: a shell that looks whether the run is there, "$0" being its folder.
 static Status put_start(const LaunchJob *job, FILE *stream) {
     char *script = NULL, folder[sizeof RUNS + LAUNCH_JOB_NAME_MAX];
@@ -136,13 +141,13 @@ static Status put_start(const LaunchJob *job, FILE *stream) {
     FILE *memory = open_memstream(&script, &size);
     if (memory == NULL) return host_fail(STATUS_MEMORY, "no memory for a command");
     const char *tool = job->run->trainer->tool;
-    fprintf(memory, "if [ -e \"$0/config.json\" ]; then exec %s --resume \"$0\" \"$@\"; fi; exec %s --out \"$0\"", tool,
-            tool);
+    fprintf(memory, "if [ -e \"$0/config.json\" ]; then set -- %s --resume \"$0\" \"$@\"; else set -- %s --out \"$0\"",
+            tool, tool);
     for (int i = 0; i < job->start.count; i++) {
         fputc(' ', memory);
         launch_put_shell(memory, job->start.at[i]);
     }
-    fputs(" \"$@\"", memory);
+    fputs(" \"$@\"; fi; " RUN_IT, memory);
     bool is_whole = fclose(memory) == 0;
     snprintf(folder, sizeof folder, RUNS "/%s", base_name(job)[0] == '-' ? base_name(job) + 1 : "run");
     Status status = is_whole ? put_word(stream, "/bin/sh") : host_fail(STATUS_MEMORY, "no memory for a command");
@@ -179,8 +184,9 @@ static Status put_helpers(const LaunchJob *job, const char *part, int pods, FILE
     fputs("---\n", stream);
     put_job(job, part, pods, stream);
     snprintf(join, sizeof join, "--join=tcp://%s:" PORT, job->name);
-    TRY(put_word(stream, job->run->trainer->tool));
-    TRY(put_word(stream, join));
+    const char *const words[] = {"/bin/sh", "-c", RUN_IT, "sh", job->run->trainer->tool, join};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        TRY(put_word(stream, words[i]));
     TRY(put_word(stream, "--patience=" PATIENCE_S)); // the last one counts, where one was given
     TRY(put_words(stream, &job->helper));
     if (follows) TRY(put_word(stream, "--role=follower"));

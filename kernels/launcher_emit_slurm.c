@@ -56,6 +56,7 @@ static void put_evaluator(const LaunchJob *job, FILE *stream) {
     if (job->evaluators == 0) return;
     fprintf(stream,
             "\n"
+            "rm -f \"$folder/master\" # one that a lost node has left leads nowhere\n"
             "evaluators=$(sbatch --parsable --array=1-%d --ntasks=1 \"$0\")\n"
             "trap 'scancel --quiet \"${evaluators%%%%;*}\"' EXIT\n",
             job->evaluators);

@@ -3,7 +3,7 @@
 
 #define CLOCK_WAIT_S 1.0
 
-// The lead is rank 0, and the number that the master gave is another worker's: none has had it before.
+// The lead is rank 0; others have the number that the master gave them. Another master counts from 1 again.
 static void place(LaunchRun *run, HostTraceRun *what) {
     what->offset_error_ns = -1;
     if (run->member == NULL) return;
@@ -38,12 +38,15 @@ Status launch_profile_begin(LaunchRun *run) {
     return STATUS_OK;
 }
 
-Status launch_profile_work(void *context, int64_t label) {
+void launch_profile_work(void *context, int64_t label) {
     LaunchRun *run = context;
-    if (label < 0) return STATUS_OK; // nothing is computed
+    if (label < 0) return; // nothing is computed
     run->at.done = label;
     if (label >= run->options.profile_last) launch_profile_end(run);
-    return launch_profile_begin(run);
+    if (launch_profile_begin(run) == STATUS_OK) return;
+    host_progress_note(&run->progress, "%s: warning: no profile of this worker: %s", run->trainer->tool,
+                       host_message());
+    run->options.profile = false;
 }
 
 void launch_profile_end(LaunchRun *run) {

@@ -14,14 +14,14 @@
 #include "kernels/launcher_emit.h"
 
 #define ASK_S 1.0 // that a master has for an answer
-enum { LOOK_EVERY_MS = 50, RANKS_MAX = 65536, RANKS_NONE = 1 };
+enum { LOOK_EVERY_MS = 50, RANKS_MAX = 4096, RANKS_NONE = 1 };
 
 static const char *text(const LaunchRun *run, const char *name) { return host_config_chars(&run->config, name); }
 
 // ---- the environment -----------------------------------------------------------------------------------------------
 
 // What launchers say to the processes they start. Those that may run within another one come first. srun's variables
-// are those of a step: a job script has the job's, and is not one of several.
+// are those of a step: a job script has the job's, and is not one of several. srun may set PMI_RANK and PMI_SIZE, too.
 static const struct {
     const char *tool, *rank, *count, *hosts, *local; // local: processes on this host
 } launchers[] = {
@@ -41,7 +41,11 @@ static Status read_number(const char *variable, int64_t min, int64_t max, int *v
 static Status read_environment(LaunchRank *rank) {
     *rank = (LaunchRank){0};
     for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
-        if (getenv(launchers[i].rank) == NULL || getenv(launchers[i].count) == NULL) continue;
+        const char *needed[] = {launchers[i].rank, launchers[i].count, launchers[i].local};
+        bool is_there = true;
+        for (int k = 0; k < 3; k++)
+            is_there = is_there && (needed[k][0] == '\0' || getenv(needed[k]) != NULL);
+        if (!is_there) continue;
         int local;
         rank->tool = launchers[i].tool;
         TRY(read_number(launchers[i].count, 1, RANKS_MAX, &rank->count));
@@ -155,6 +159,7 @@ static Status become_worker(const LaunchRun *run, const char *folder, const char
     TRY(host_address_towards(endpoint, address, sizeof address));
     launch_add_word(&arguments, run->trainer->tool);
     launch_add_helper(run, &arguments, folder, follows ? address : NULL);
+    launch_add_profile(run, &arguments, folder);
     launch_add(&arguments, "threads", text(run, "threads"));
     launch_add(&arguments, "bind", is_bound ? host_config_text(&run->config, "bind", bind, sizeof bind) : "none");
     if (text(run, "secret")[0] != '\0') launch_add(&arguments, "secret", text(run, "secret"));

@@ -60,7 +60,7 @@ Status launch_check_workers(LaunchRun *run) {
                          (long long)trainers, (long long)workers);
     }
     if (trainers > HOST_GROUP_MAX)
-        return host_fail(STATUS_USAGE, "--workers %lld: at most %d are trainers", (long long)trainers, HOST_GROUP_MAX);
+        return host_fail(STATUS_USAGE, "%lld workers: at most %d are trainers", (long long)trainers, HOST_GROUP_MAX);
     bool needs_gloo = launch_is_supervisor(run) && has_trainers(run);
     return needs_gloo && !launch_emits(run) ? host_comm_gloo_check() : STATUS_OK; // a text may be for elsewhere
 }
@@ -204,7 +204,7 @@ Status launch_join_as_trainer(LaunchRun *run) {
     return run->trainer->workers->attach(run->trainer->state, run->member, run->trainers);
 }
 
-// An evaluator has the run's settings, and none of its own.
+// Who joins has the run's settings, and none of its own.
 static Status check_helper(const LaunchRun *run) {
     const ConfigTable *table = run->trainer->table;
     if (run->options.profile && run->options.out[0] == '\0')
@@ -252,8 +252,9 @@ static Status be_helper(LaunchRun *run) {
     }
     if (!run->options.quiet && (status == STATUS_OK || status == STATUS_STOPPED)) {
         HostMemberFigures figures = host_member_figures(run->member);
-        fprintf(stderr, "%s: %s after %lld members\n", trainer->tool,
-                status == STATUS_OK ? "the run is over" : "stopped", (long long)figures.own_items);
+        fprintf(stderr, "%s: %s", trainer->tool, status == STATUS_OK ? "the run is over" : "stopped");
+        if (has_evaluators(run)) fprintf(stderr, " after %lld members", (long long)figures.own_items);
+        fputc('\n', stderr);
     }
     return status == STATUS_STOPPED ? STATUS_OK : status;
 }
@@ -279,14 +280,15 @@ static void print_workers(const json_t *workers) {
     }
 }
 
-static Status print_status(const char *json) {
+static Status print_status(const LaunchRun *run, const char *json) {
     json_t *all = json_loads(json, 0, NULL);
     if (all == NULL) return host_fail(STATUS_CORRUPT, "the master's status is no JSON");
     const json_t *f = json_object_get(all, "failures"), *t = json_object_get(all, "traffic");
     const json_t *m = json_object_get(all, "master"), *workers = json_object_get(all, "workers");
-    printf("%s at %s: generation %.0f, %.0f of %.0f members to go; epoch %.0f, %zu workers (at least %.0f wanted)\n",
-           word(all, "env"), word(all, "endpoint"), number(all, "generation"), number(all, "items_left"),
-           number(all, "items"), number(all, "epoch"), json_array_size(workers), number(all, "min_workers"));
+    printf("%s at %s: %s %.0f", word(all, "env"), word(all, "endpoint"), run->trainer->step, number(all, "generation"));
+    if (has_evaluators(run)) printf(", %.0f of %.0f members to go", number(all, "items_left"), number(all, "items"));
+    printf("; epoch %.0f, %zu workers (at least %.0f wanted)\n", number(all, "epoch"), json_array_size(workers),
+           number(all, "min_workers"));
     print_workers(workers);
     printf(
         "failures: %.0f deaths, %.0f crashes, %.0f hangs, %.0f refused, %.0f strangers; %.0f members computed again, "
@@ -312,7 +314,7 @@ static Status show_status(const LaunchRun *run) {
     if (run->options.json) {
         puts(json);
     } else {
-        status = print_status(json);
+        status = print_status(run, json);
     }
     free(json);
     return status;
@@ -354,11 +356,11 @@ void launch_add_helper(const LaunchRun *run, LaunchArguments *arguments, const c
     launch_add(arguments, "quiet", "true");
 }
 
-// A helper's trace goes where the trainer's does.
-static void add_profile(const LaunchRun *run, LaunchArguments *arguments) {
+void launch_add_profile(const LaunchRun *run, LaunchArguments *arguments, const char *folder) {
     static const char *const names[] = {"profile", "profile_window", "profile_detail", NULL};
     char value[HOST_TEXT_MAX];
-    launch_add(arguments, "out", run->dir.path);
+    if (!run->options.profile) return;
+    launch_add(arguments, "out", folder);
     for (int i = 0; names[i] != NULL; i++)
         launch_add(arguments, names[i], host_config_text(&run->config, names[i], value, sizeof value));
 }
@@ -390,10 +392,8 @@ static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cor
         launch_add(&plan->master, "trainers", host_config_text(&run->config, "trainers", value, sizeof value));
     launch_add_helper(run, &plan->follower, plan->endpoint, text(run, "bind_address"));
     launch_add_helper(run, &plan->evaluator, plan->endpoint, NULL);
-    if (run->options.profile) {
-        add_profile(run, &plan->follower);
-        add_profile(run, &plan->evaluator);
-    }
+    launch_add_profile(run, &plan->follower, run->dir.path);
+    launch_add_profile(run, &plan->evaluator, run->dir.path);
     launch_add(&plan->trainer, "join", plan->endpoint);
     launch_add(&plan->trainer, "role", "trainer");
     launch_add(&plan->trainer, run->options.resume[0] != '\0' ? "resume" : "out", run->dir.path);

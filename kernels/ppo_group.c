@@ -53,6 +53,7 @@ Status ppo_group_infinite(const PpoGroup *group, const KernPpoSpec *spec, uint32
         }
     }
     if (first.step < 0) return STATUS_OK;
-    return host_fail(STATUS_NUMERIC, "%s: update %u, env %lld, step %lld: %s is NaN or infinite", spec->sim.spec->name,
-                     update, (long long)first.env, (long long)first.step, first.field);
+    return host_fail(STATUS_NUMERIC, "%s: update %u, env %lld, step %lld: %.*s is NaN or infinite",
+                     spec->sim.spec->name, update, (long long)first.env, (long long)first.step, (int)sizeof first.field,
+                     first.field);
 }

@@ -8,7 +8,8 @@
 #include "host/trace.h"
 #include "kernels/launcher.h"
 
-#define STATE_NAME "the other trainers' state"
+#define STATE_NAME      "the other trainers' state"
+#define STATE_BYTES_MAX ((uint64_t)1 << 36) // more than any state has
 enum { REPORTS_MAX = 2 * KERN_ROWS_MAX };
 
 // Consecutive steps, the last one the state's.
@@ -143,6 +144,8 @@ static Status share_state(KernTrainers *t, HostComm *comm, int root, bool is_lac
     }
     uint64_t told = size;
     Status status = host_comm_broadcast(comm, &told, sizeof told, root, deadline_s);
+    if (status == STATUS_OK && told > STATE_BYTES_MAX)
+        status = host_fail(STATUS_CORRUPT, STATE_NAME " is of %llu bytes", (unsigned long long)told);
     if (status == STATUS_OK && comm->rank != root) {
         size = (size_t)told;
         bytes = malloc(size);

@@ -39,8 +39,8 @@ typedef struct KernTested {
 Status kern_trainers_open(const KernTrainersOptions *options, KernTrainers **trainers) HOST_MUST_CHECK;
 void kern_trainers_close(KernTrainers *trainers); // NULL is fine
 
-// What a trainer does in a meeting, all of them the same calls of collectives. STATUS_OK where a collective failed is
-// the group's to say: another meeting follows.
+// What a trainer does in a meeting, all of them the same calls of collectives. The status of one that failed need not
+// be looked at: the group notes it, and another meeting follows.
 typedef Status KernTrainersMeet(void *context, const HostMeeting *meeting);
 
 // The lead's: meetings of that label, until one was held.
@@ -60,7 +60,7 @@ void kern_trainers_add(KernTrainers *trainers, const void *report);
 // The report of the step `done`; NULL: it is not known. tested may be NULL.
 const void *kern_trainers_report(const KernTrainers *trainers, int64_t done, KernTested *tested);
 
-// What the lead tells the others with the next step (kern_trainers_told()): the test of the present state, and that a
+// What the lead tells the others with the next step (kern_trainers_tell()): the test of the present state, and that a
 // checkpoint of the step `done` was written, so that nobody needs to know of those up to it.
 void kern_trainers_tested(KernTrainers *trainers, KernTested tested);
 void kern_trainers_saved(KernTrainers *trainers, int64_t done);

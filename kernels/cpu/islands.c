@@ -156,6 +156,10 @@ uint32_t ISA_CAT(cpu_islands_iterate_, ISA)(Rigid2dWorld *const *worlds, int cou
     for (int i = 0; i < count; i++) {
         Rigid2dWorld *w = worlds[i];
         if (w->joint_rows + w->contact_rows == 0) continue;
+        if (w->joint_rows > JOINTS_MAX) {
+            left |= 1u << i;
+            continue;
+        }
         if (g.lanes == 0) {
             memset(g.velocity, 0, sizeof g.velocity);
             memset(g.joint, 0, (size_t)w->joint_rows * sizeof g.joint[0]);

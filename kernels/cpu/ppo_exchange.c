@@ -30,7 +30,7 @@ Status cpu_ppo_share(CpuPpo *ppo, HostComm *comm) {
 Status cpu_ppo_join(KernPpo *base, HostComm *comm) {
     CpuPpo *ppo = (CpuPpo *)base;
     host_block_free(&ppo->group_block);
-    TRY(cpu_ppo_share(ppo, NULL)); // which it stays where the other fails
+    TRY(cpu_ppo_share(ppo, NULL)); // which it stays where something fails
     TRY(cpu_ppo_share(ppo, comm));
     if (ppo_group_is_alone(&ppo->group)) return STATUS_OK;
     HostPlan plan;
@@ -39,7 +39,11 @@ Status cpu_ppo_join(KernPpo *base, HostComm *comm) {
     TRY(host_plan_add(&plan, "envs of the trainers", (size_t)ppo->spec.envs, (size_t)ppo_env_words(&ppo->spec) * 4,
                       NULL));
     HostMemory memory = host_memory_cpu();
-    TRY(host_plan_alloc(&plan, &memory, &ppo->group_block));
+    Status status = host_plan_alloc(&plan, &memory, &ppo->group_block);
+    if (status != STATUS_OK) {
+        TRY(cpu_ppo_share(ppo, NULL));
+        return status;
+    }
     ppo->group.exchange = host_block_at(&ppo->group_block, &plan, 0);
     ppo->all_envs = host_block_at(&ppo->group_block, &plan, 1);
     return STATUS_OK;

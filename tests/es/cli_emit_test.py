@@ -5,8 +5,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
@@ -203,6 +205,24 @@ class K8s(EmitTest):
         self.assertEqual(join, self.run_command(found["Job", "shoal-my-run-evaluators"], **address))
         self.assertEqual([*join, "--role=follower", "--bind-address=tcp://10.1.2.3:*"],
                          self.run_command(found["Job", "shoal-my-run-followers"], **address))  # fmt: skip
+
+    def test_a_stop_is_no_end(self):
+        """A pod that SIGTERM ends must be started again, and esrun ends well then."""
+        found = self.manifests("cartpole", "--workers=2", "--out=x")
+        wait, fail = "trap 'exit 0' TERM; touch \"$NOTES\"; sleep 60 & wait", "touch \"$NOTES\"; exit 3"
+        for part in ["master", "evaluators"]:
+            for script, signals, expected in [(wait, [signal.SIGTERM], 143), (fail, [], 3)]:
+                with self.subTest(part=part, expected=expected):
+                    self.stand_in("esrun")
+                    (self.tools / "esrun").write_text(f"#!/bin/sh\n{script}\n")
+                    words = self.container(found["Job", f"shoal-x-{part}"])["command"]
+                    pod = subprocess.Popen(words, env=self.environment(), cwd=self.folder)
+                    while not self.notes.exists():
+                        time.sleep(0.01)
+                    for number in signals:
+                        pod.send_signal(number)
+                    self.assertEqual(expected, pod.wait(30))
+                    self.notes.unlink()
 
     def test_a_run_that_is_there_is_gone_on_with(self):
         job = self.manifests("cartpole", "--pop=64", "--out=x")["Job", "shoal-x-master"]

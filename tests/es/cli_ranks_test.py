@@ -16,6 +16,7 @@ from workers_harness import PATIENCE_S
 LAUNCHERS = {
     "srun": lambda rank, count, hosts: {"SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": count, "SLURM_STEP_NUM_NODES": hosts,
                                         "SLURM_JOB_ID": 17, "SLURM_STEP_ID": 2},
+    "srun --mpi=pmi2": lambda rank, count, hosts: {**LAUNCHERS["srun"](rank, count, hosts), "PMI_RANK": rank, "PMI_SIZE": count},
     "mpirun": lambda rank, count, hosts: {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": count,
                                           "OMPI_COMM_WORLD_LOCAL_SIZE": count // hosts},
     "mpiexec": lambda rank, count, hosts: {"PMI_RANK": rank, "PMI_SIZE": count, "MPI_LOCALNRANKS": count // hosts},

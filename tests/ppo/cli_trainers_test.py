@@ -116,6 +116,7 @@ class Join(TrainersJoinTests, TrainersTest):
         self.assertEqual([("follower", 1), ("trainer", 0)], sorted((w["role"], w["rank"]) for w in seen["workers"]))
         text = self.call("--status", run.out)
         self.assertEqual(0, text.code, text)
+        self.assertRegex(text.out, r"^cartpole at \S+: update [1-9]\d*; ")
         self.assertRegex(text.out, r"trainer +0 ")
         self.assertRegex(text.out, r"[1-9]\d* bytes between trainers")
 
