@@ -56,6 +56,16 @@ static json_t *master_json(const Master *m, double now_s) {
                      (json_int_t)usage.ru_maxrss * 1024);
 }
 
+// The trainer's step: as of its last round, or as it has said since.
+static int64_t step_of(const Master *m) {
+    int64_t step = m->leases.label;
+    for (int i = 0; i < m->worker_count; i++) {
+        const MasterWorker *w = &m->workers[i];
+        if (w->role == HOST_ROLE_TRAINER && w->label > step) step = w->label;
+    }
+    return step;
+}
+
 Status master_status(const Master *m, char **json) {
     double now_s = host_now_s();
     json_t *workers = json_array();
@@ -63,13 +73,13 @@ Status master_status(const Master *m, char **json) {
         json_array_append_new(workers, worker_json(m, &m->workers[i], now_s));
     json_t *settings = m->settings != NULL ? json_loads(m->settings, 0, NULL) : NULL;
     const char *env = json_string_value(json_object_get(settings, "env"));
-    json_t *all = json_pack("{s:s s:s s:I s:I s:I s:i s:i s:i s:I s:I s:i s:o s:o s:o s:o}", "endpoint",
-                            m->options->endpoint, "env", env != NULL ? env : "", "epoch", (json_int_t)m->epoch,
-                            "generation", (json_int_t)m->leases.label, "round", (json_int_t)m->round, "items",
-                            (int)m->leases.count, "items_left", (int)m->leases.open, "min_workers",
-                            m->options->min_workers, "leases", (json_int_t)m->counts.leases, "group",
-                            (json_int_t)m->group.number, "trainers", m->group.size, "master", master_json(m, now_s),
-                            "failures", failures_json(&m->counts), "traffic", traffic_json(m), "workers", workers);
+    json_t *all =
+        json_pack("{s:s s:s s:I s:I s:I s:i s:i s:i s:I s:I s:i s:o s:o s:o s:o}", "endpoint", m->options->endpoint,
+                  "env", env != NULL ? env : "", "epoch", (json_int_t)m->epoch, "generation", (json_int_t)step_of(m),
+                  "round", (json_int_t)m->round, "items", (int)m->leases.count, "items_left", (int)m->leases.open,
+                  "min_workers", m->options->min_workers, "leases", (json_int_t)m->counts.leases, "group",
+                  (json_int_t)m->group.number, "trainers", m->group.size, "master", master_json(m, now_s), "failures",
+                  failures_json(&m->counts), "traffic", traffic_json(m), "workers", workers);
     json_decref(settings);
     *json = all != NULL ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);

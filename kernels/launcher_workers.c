@@ -268,15 +268,17 @@ static const char *word(const json_t *object, const char *key) {
     return value != NULL ? value : "?";
 }
 
-static void print_workers(const json_t *workers) {
+static void print_workers(const LaunchRun *run, const json_t *workers) {
     size_t i;
     const json_t *w;
     json_array_foreach(workers, i, w) {
         char rank[16] = "";
         if (number(w, "rank") >= 0) snprintf(rank, sizeof rank, "%.0f", number(w, "rank"));
-        printf("  %-9s %2s %-5s %-16s %8.0f %3.0f threads %12.0f members %12.0f members/s  %s\n", word(w, "role"), rank,
-               word(w, "state"), word(w, "host"), number(w, "pid"), number(w, "threads"), number(w, "items"),
-               number(w, "items_per_s"), word(w, "device"));
+        printf("  %-9s %2s %-5s %-16s %8.0f %3.0f threads ", word(w, "role"), rank, word(w, "state"), word(w, "host"),
+               number(w, "pid"), number(w, "threads"));
+        if (has_evaluators(run))
+            printf("%12.0f members %12.0f members/s  ", number(w, "items"), number(w, "items_per_s"));
+        printf("%s\n", word(w, "device"));
     }
 }
 
@@ -289,7 +291,7 @@ static Status print_status(const LaunchRun *run, const char *json) {
     if (has_evaluators(run)) printf(", %.0f of %.0f members to go", number(all, "items_left"), number(all, "items"));
     printf("; epoch %.0f, %zu workers (at least %.0f wanted)\n", number(all, "epoch"), json_array_size(workers),
            number(all, "min_workers"));
-    print_workers(workers);
+    print_workers(run, workers);
     printf(
         "failures: %.0f deaths, %.0f crashes, %.0f hangs, %.0f refused, %.0f strangers; %.0f members computed again, "
         "%.0f lost\n",

@@ -151,7 +151,7 @@ class Launch(TrainersTest):
 
 class Refusals(TrainersTest):
     def test_usage(self):
-        self.refused(2, ["--workers 65", "at most 64"], "cartpole", "--workers=65")
+        self.refused(2, ["65 workers", "at most 64"], "cartpole", "--workers=65")
         self.refused(2, ["--join", "--steps"], "--join=tcp://127.0.0.1:1", "--steps=1000")
 
     def test_without_gloo(self):
