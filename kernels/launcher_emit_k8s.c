@@ -130,9 +130,9 @@ static void put_own_address(const char *port, FILE *stream) {
 }
 
 // Runs a command so that its end by SIGTERM counts as a failure, which a Job starts again: it has ended well itself.
-#define RUN_IT                                                                                      \
-    "\"$@\" & child=$!; trap 'stopped=1; kill -TERM \"$child\"' TERM; wait \"$child\"; status=$?; " \
-    "if [ -n \"${stopped:-}\" ]; then wait \"$child\"; exit 143; fi; exit \"$status\""
+static const char run_it[] =
+    "\"$@\" & child=$!; trap 'stopped=1; kill -TERM \"$child\"' TERM; wait \"$child\"; status=$?; "
+    "if [ -n \"${stopped:-}\" ]; then wait \"$child\"; exit 143; fi; exit \"$status\"";
 
 // The first pod's command: a shell that looks whether the run is there, "$0" being its folder.
 static Status put_start(const LaunchJob *job, FILE *stream) {
@@ -147,7 +147,8 @@ static Status put_start(const LaunchJob *job, FILE *stream) {
         fputc(' ', memory);
         launch_put_shell(memory, job->start.at[i]);
     }
-    fputs(" \"$@\"; fi; " RUN_IT, memory);
+    fputs(" \"$@\"; fi; ", memory);
+    fputs(run_it, memory);
     bool is_whole = fclose(memory) == 0;
     snprintf(folder, sizeof folder, RUNS "/%s", base_name(job)[0] == '-' ? base_name(job) + 1 : "run");
     Status status = is_whole ? put_word(stream, "/bin/sh") : host_fail(STATUS_MEMORY, "no memory for a command");
@@ -184,7 +185,7 @@ static Status put_helpers(const LaunchJob *job, const char *part, int pods, FILE
     fputs("---\n", stream);
     put_job(job, part, pods, stream);
     snprintf(join, sizeof join, "--join=tcp://%s:" PORT, job->name);
-    const char *const words[] = {"/bin/sh", "-c", RUN_IT, "sh", job->run->trainer->tool, join};
+    const char *const words[] = {"/bin/sh", "-c", run_it, "sh", job->run->trainer->tool, join};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         TRY(put_word(stream, words[i]));
     TRY(put_word(stream, "--patience=" PATIENCE_S)); // the last one counts, where one was given
