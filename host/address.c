@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host/config.h"
+
 // Splits "tcp://HOST:PORT"; an IPv6 address stands in brackets.
 static Status split_address(const char *address, char host[HOST_ADDRESS_MAX], char port[16]) {
     const char *at = strncmp(address, "tcp://", 6) == 0 ? address + 6 : "", *colon = strrchr(at, ':');
@@ -19,7 +21,8 @@ static Status split_address(const char *address, char host[HOST_ADDRESS_MAX], ch
         host[length - 2] = '\0';
     }
     snprintf(port, 16, "%s", strcmp(colon + 1, "*") == 0 ? "0" : colon + 1);
-    return STATUS_OK;
+    int64_t number;
+    return host_parse_int("port", port, 0, 65535, "", &number);
 }
 
 static void join_address(const char *host, const char *port, char *address, size_t size) {

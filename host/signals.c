@@ -9,7 +9,7 @@
 
 static atomic_bool stop_flag; // lock-free, so a handler may set it
 static atomic_bool interrupt_flag;
-static atomic_llong looks;
+static atomic_llong looks, stop_ns; // the latter: when a signal set the flag
 static _Atomic(HostCrash *) crash_note;
 
 // Signals that end a process for its own mistake, and what was done about them before.
@@ -17,8 +17,18 @@ static const int crash_signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 enum { CRASH_SIGNALS = sizeof crash_signals / sizeof crash_signals[0] };
 static struct sigaction crash_before[CRASH_SIGNALS];
 
+// What a signal to a process and to its group, one after the other, may have between them: timeout(1) sends both.
+#define SAME_STOP_NS 200000000
+
 static void on_stop(int signal_number) {
-    if (!atomic_exchange(&stop_flag, true)) return;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    if (!atomic_exchange(&stop_flag, true)) {
+        atomic_store(&stop_ns, now_ns);
+        return;
+    }
+    if (now_ns - atomic_load(&stop_ns) < SAME_STOP_NS) return;
     // The second one: the default action, which comes when this handler returns.
     int kept = errno;
     signal(signal_number, SIG_DFL);

@@ -23,7 +23,7 @@
 #define SHORT_LIFE_S 5.0
 #define DELAY_STEP_S 0.05 // before the next life, for each short one in a row
 #define DELAY_MOST_S 1.0
-#define BEAT_LIMIT_S 15.0
+#define BEAT_LIMIT_S 4.0
 #define FAREWELL_S   1.0 // until evaluators are told to end, which they were by the master
 #define KILL_AFTER_S 3.0
 enum { LIVES_MAX = 40, FRUITLESS_MAX = 10, POLL_MS = 20, EXIT_USAGE = 2 };
@@ -180,7 +180,11 @@ static void on_death(Supervisor *s, Child *child, int how) {
         if (child->is_over) end_run(s, WIFEXITED(how) ? WEXITSTATUS(how) : 1);
     } else {
         bool was_wrong = WIFEXITED(how) && WEXITSTATUS(how) == EXIT_USAGE;
-        child->is_over = ended_well || was_wrong || child->short_lives > LIVES_MAX;
+        // A master that ends well has been told of the run's end, which the trainer's will show; or somebody has ended
+        // it.
+        bool is_done = ended_well && child->kind != KIND_MASTER;
+        if (ended_well && child->kind == KIND_MASTER) child->next_s = host_now_s() + DELAY_MOST_S;
+        child->is_over = is_done || was_wrong || child->short_lives > LIVES_MAX;
         if (!ended_well) note(s, child, pid, how, child->is_over ? "it is given up" : "another one is started");
     }
 }

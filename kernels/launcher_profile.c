@@ -34,6 +34,7 @@ Status launch_profile_begin(LaunchRun *run) {
     TRY(profiler->start(profiler->self, &what, text, sizeof text));
     run->profiled_from = run->at.env_steps;
     run->is_profiled = true;
+    if (launch_is_helper(run)) host_trace_phase(HOST_PHASE_TRAIN);
     if (text[0] != '\0') host_progress_note(&run->progress, "%s: warning: %s", run->trainer->tool, text);
     return STATUS_OK;
 }

@@ -163,6 +163,11 @@ static void put_workers(const LaunchRun *run, FILE *stream) {
 
 static void print_workers(const LaunchRun *run, FILE *stream) {
     HostMemberFigures f = host_member_figures(run->member);
+    if (run->trainer->workers->evaluate == NULL) {
+        fprintf(stream, "%lld groups of trainers; %lld bytes between them\n", (long long)f.groups,
+                (long long)f.collective_bytes);
+        return;
+    }
     fprintf(
         stream,
         "with evaluators: %lld members here, %lld elsewhere, %lld twice, %lld lost; results of %lld bytes, parameters "

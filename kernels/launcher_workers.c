@@ -47,7 +47,10 @@ bool launch_is_supervisor(const LaunchRun *run) {
 }
 
 Status launch_check_workers(LaunchRun *run) {
-    if (!has_workers(run) || role(run) != ROLE_AUTO) return STATUS_OK;
+    if (!has_workers(run)) return STATUS_OK;
+    if (role(run) != ROLE_AUTO && text(run, "join")[0] == '\0')
+        return host_fail(STATUS_USAGE, "--role is for a worker that joins: --join ENDPOINT");
+    if (role(run) != ROLE_AUTO) return STATUS_OK;
     TRY(launch_find_rank(run));
     int64_t workers = launch_workers(run), least = host_config_int(&run->config, "min_workers");
     if (least > workers && text(run, "bind_address")[0] == '\0') {
@@ -173,12 +176,24 @@ static Status take_state(void *state, const HostCheckpoint *file, const char *na
     return run->trainer->workers->take(run->trainer->state, file, name);
 }
 
+// Whether collectives can listen there at all: later it would only look as if the network failed.
+static Status check_collectives(const char *host) {
+    char address[HOST_ADDRESS_MAX + 16], endpoint[HOST_ENDPOINT_MAX];
+    int fd;
+    bool is_v6 = strchr(host, ':') != NULL;
+    snprintf(address, sizeof address, "tcp://%s%s%s:*", is_v6 ? "[" : "", host, is_v6 ? "]" : "");
+    TRY(host_listen(address, &fd, endpoint, sizeof endpoint));
+    close(fd);
+    return STATUS_OK;
+}
+
 // Collectives listen where the run does, if that is one address; else other hosts cannot reach them.
 static Status open_trainers(LaunchRun *run) {
     char host[HOST_ADDRESS_MAX];
     const char *address = text(run, "bind_address");
     bool everywhere = true;
     if (address[0] != '\0') TRY(host_address_host(address, host, &everywhere));
+    if (!everywhere) TRY(check_collectives(host));
     TRY(host_group_open(run->member, everywhere ? NULL : host, &run->group));
     KernTrainersOptions options = {.state = run,
                                    .group = run->group,
@@ -206,17 +221,27 @@ Status launch_join_as_trainer(LaunchRun *run) {
 
 // Who joins has the run's settings, and none of its own.
 static Status check_helper(const LaunchRun *run) {
+    static const char *const not_joining[] = {"workers", "trainers", "resume",  "eval",
+                                              "config",  "html",     "dry_run", NULL};
     const ConfigTable *table = run->trainer->table;
+    char name[HOST_CONFIG_NAME_MAX];
     if (run->options.profile && run->options.out[0] == '\0')
         return host_fail(STATUS_USAGE, "--profile of a worker that joins: --out says where its trace goes");
     if (run->args.count > 0) {
         return host_fail(STATUS_USAGE, "--join takes the simulator from the run: leave out '%s'",
                          run->args.positional[0]);
     }
+    if (!run->options.profile && run->options.out[0] != '\0')
+        return host_fail(STATUS_USAGE, "--join: leave out --out, which the run has; it is for --profile");
+    for (int i = 0; not_joining[i] != NULL; i++) {
+        bool is_there = host_config_find(table, not_joining[i]) != NULL;
+        if (!is_there || host_config_layer(&run->config, not_joining[i]) != CONFIG_ARGS) continue;
+        return host_fail(STATUS_USAGE, "--join makes one worker of a run: leave out --%s",
+                         host_config_spell(not_joining[i], true, name));
+    }
     for (int i = 0; i < table->count; i++) {
         const ConfigOption *option = &table->options[i];
         if (option->command || host_config_layer(&run->config, option->name) != CONFIG_ARGS) continue;
-        char name[HOST_CONFIG_NAME_MAX];
         return host_fail(STATUS_USAGE, "--join takes its settings from the run: leave out --%s",
                          host_config_spell(option->name, true, name));
     }

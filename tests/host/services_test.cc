@@ -1,6 +1,9 @@
 // The small services: hash, clock, files, progress, signals, trace, comm, status.
+#include <chrono>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include <csignal>
@@ -133,13 +136,20 @@ TEST(Progress, QuietStillShowsNotes) {
 }
 
 TEST(Signals, TheFirstAsksTheSecondKills) {
+    void *shared = mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(MAP_FAILED, shared);
+    volatile int &marker = *static_cast<int *>(shared); // that the second one was not taken for the first
     for (int number : {SIGINT, SIGTERM}) {
+        marker = 0;
         pid_t child = fork();
         ASSERT_GE(child, 0);
         if (child == 0) {
             if (host_signals_install() != STATUS_OK || host_stop_requested()) _exit(1);
             raise(number);
             if (!host_stop_requested()) _exit(2);
+            raise(number); // at once it is the same stop
+            std::this_thread::sleep_for(std::chrono::milliseconds(300));
+            marker = 1;
             raise(number);
             _exit(3);
         }
@@ -147,7 +157,9 @@ TEST(Signals, TheFirstAsksTheSecondKills) {
         ASSERT_EQ(child, waitpid(child, &status, 0));
         ASSERT_TRUE(WIFSIGNALED(status)) << WEXITSTATUS(status);
         EXPECT_EQ(number, WTERMSIG(status));
+        EXPECT_EQ(1, marker);
     }
+    munmap(shared, sizeof(int));
     EXPECT_FALSE(host_stop_requested());
     host_stop_request();
     EXPECT_TRUE(host_stop_requested());

@@ -153,6 +153,11 @@ class Refusals(TrainersTest):
     def test_usage(self):
         self.refused(2, ["65 workers", "at most 64"], "cartpole", "--workers=65")
         self.refused(2, ["--join", "--steps"], "--join=tcp://127.0.0.1:1", "--steps=1000")
+        for option in ["--workers=2", "--resume=x", "--eval=x", "--config=x", "--html=x", "--dry-run", "--out=x"]:
+            self.refused(2, ["--join", option.partition("=")[0]], "--join=tcp://127.0.0.1:1", option)
+        self.refused(2, ["--profile", "--out"], "--join=tcp://127.0.0.1:1", "--profile")
+        self.refused(2, ["--role", "--join"], "cartpole", "--role=follower")
+        self.refused(2, ["65535"], "cartpole", "--bind-address=tcp://127.0.0.1:70000")
 
     def test_without_gloo(self):
         """Said before anything is started or written."""
