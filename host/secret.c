@@ -57,7 +57,7 @@ Status host_secret_read(HostSecret *secret, const char *path) {
 
 Status host_secret_find(HostSecret *secret, const char *path) {
     const char *given = getenv(HOST_SECRET_ENVIRONMENT);
-    if (given == NULL && path[0] != '\0') return host_secret_read(secret, path);
+    if (path[0] != '\0') return host_secret_read(secret, path);
     if (given == NULL)
         return host_fail(STATUS_USAGE, "no secret: set " HOST_SECRET_ENVIRONMENT ", or name the run's file with "
                                        "--secret (RUN/secret)");

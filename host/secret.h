@@ -29,7 +29,7 @@ typedef struct HostSecret {
 // A fresh one, from the system's random numbers.
 Status host_secret_make(HostSecret *secret) HOST_MUST_CHECK;
 
-// The environment's, else that of the file, whose name may be "". STATUS_USAGE if there is neither.
+// That of the file, whose name may be "": then the environment's. STATUS_USAGE if there is neither.
 Status host_secret_find(HostSecret *secret, const char *path) HOST_MUST_CHECK;
 
 Status host_secret_read(HostSecret *secret, const char *path) HOST_MUST_CHECK;

@@ -92,7 +92,8 @@ Status launch_find_master(const LaunchRun *run, const char *where, char endpoint
                              where);
         }
         TRY(read_line(path, endpoint, HOST_ENDPOINT_MAX));
-        if (secret_path[0] == '\0') TRY(host_run_secret_path(where, secret_path));
+        if (secret_path[0] == '\0' && getenv(HOST_SECRET_ENVIRONMENT) == NULL)
+            TRY(host_run_secret_path(where, secret_path));
     }
     HostSecret secret;
     Status status = host_secret_find(&secret, secret_path);
