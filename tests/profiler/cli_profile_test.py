@@ -217,6 +217,8 @@ class Report(ProfileTest):
         self.assertAlmostEqual(abs(shares[0] - shares[1]) / 2**0.5, run["bound_share"]["host-bound"]["deviation"], places=7)
         self.assertEqual(24, sum(s["count"] for s in run["scopes"] if s["path"] == "/es generation"))
 
+
+class Workers(ProfileTest):
     def test_all_workers_of_a_run(self):
         """Each writes a trace of its own, of the window's steps."""
         for tool, flags, ranks in [("esrun", ["--workers=3", "--trainers=2"], 3), ("pporun", ["--workers=2"], 2)]:
