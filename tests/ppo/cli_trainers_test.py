@@ -112,7 +112,7 @@ class Join(TrainersJoinTests, TrainersTest):
     def test_what_status_says(self):
         run = self.begin_trainers(2, *self.args(updates=200), environment=self.SLOW)
         run.wait_for_workers(2)
-        seen = run.wait_for_status(lambda s: s["traffic"]["collective_bytes"] > 0, "collectives")
+        seen = run.wait_for_status(lambda s: s["traffic"]["collective_bytes"] > 0 and s["generation"] > 0, "an update")
         self.assertEqual([("follower", 1), ("trainer", 0)], sorted((w["role"], w["rank"]) for w in seen["workers"]))
         text = self.call("--status", run.out)
         self.assertEqual(0, text.code, text)
