@@ -124,7 +124,7 @@ def of_es(draw, env, kind):
 
 
 def of_ppo(draw, env, kind):
-    args = pporun_harness.fixed(env, threads=1, updates=STEPS, checkpoint_every=draw.choice([1, 3, 5]))
+    args = pporun_harness.fixed(env, threads=1, updates=3 * STEPS, checkpoint_every=draw.choice([1, 3, 5]))
     return args, [f"--workers={draw.randint(2, 5)}"]
 
 
