@@ -57,7 +57,7 @@ static Status bind_to(const struct addrinfo *to, const char *address, int *fd) {
 static Status reach(int fd, const char *address, char *endpoint, int endpoint_bytes) {
     struct sockaddr_storage bound = {0};
     socklen_t length = sizeof bound;
-    char host[256], port[16];
+    char host[HOST_ADDRESS_MAX], port[16];
     if (getsockname(fd, (struct sockaddr *)&bound, &length) != 0 ||
         getnameinfo((struct sockaddr *)&bound, length, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
@@ -69,7 +69,7 @@ static Status reach(int fd, const char *address, char *endpoint, int endpoint_by
 }
 
 Status host_listen(const char *address, int *fd, char *endpoint, int endpoint_bytes) {
-    char host[256], port[16];
+    char host[HOST_ADDRESS_MAX], port[16];
     TRY(split_address(address, host, port));
     struct addrinfo *found = NULL, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     bool everywhere = strcmp(host, "*") == 0;

@@ -200,7 +200,7 @@ static void on_hello(Master *m, const HostIdentity *identity, const HostMessage 
     if (m->is_finished) {
         MasterWorker stranger = {.identity = *identity};
         master_send(m, &stranger, &(HostMessage){.type = HOST_MESSAGE_FINISH});
-        m->counts.joins++;
+        m->farewells++;
     } else if (fault[0] != '\0') {
         refuse(m, identity, fault);
     } else {
@@ -447,7 +447,7 @@ static void look_around(Master *m) {
 
 static bool is_over(const Master *m) {
     if (host_stop_requested()) return true;
-    bool all_know = m->worker_count == 0 && m->counts.joins >= m->options->workers;
+    bool all_know = m->worker_count == 0 && m->counts.joins + m->farewells >= m->options->workers;
     return m->is_finished && (all_know || host_now_s() - m->finished_s > FAREWELL_S);
 }
 

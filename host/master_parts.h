@@ -85,6 +85,7 @@ typedef struct Master {
     int gone_count;
     MasterGroup group;
     MasterCounts counts;
+    int64_t farewells; // workers that came after the end and were told so
 } Master;
 
 // ---- master.c ------------------------------------------------------------------------------------------------------

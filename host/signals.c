@@ -9,7 +9,7 @@
 
 static atomic_bool stop_flag; // lock-free, so a handler may set it
 static atomic_bool interrupt_flag;
-static atomic_llong looks, stop_ns; // the latter: when a signal set the flag
+static atomic_llong looks, stop_ns; // the latter: when the first signal for a stop came; 0: none did
 static _Atomic(HostCrash *) crash_note;
 
 // Signals that end a process for its own mistake, and what was done about them before.
@@ -24,11 +24,9 @@ static void on_stop(int signal_number) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     int64_t now_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-    if (!atomic_exchange(&stop_flag, true)) {
-        atomic_store(&stop_ns, now_ns);
-        return;
-    }
-    if (now_ns - atomic_load(&stop_ns) < SAME_STOP_NS) return;
+    long long none = 0;
+    atomic_compare_exchange_strong(&stop_ns, &none, now_ns); // before the flag: another signal may come in between
+    if (!atomic_exchange(&stop_flag, true) || now_ns - atomic_load(&stop_ns) < SAME_STOP_NS) return;
     // The second one: the default action, which comes when this handler returns.
     int kept = errno;
     signal(signal_number, SIG_DFL);
@@ -66,7 +64,10 @@ bool host_stop_pending(void) { return atomic_load_explicit(&stop_flag, memory_or
 
 void host_stop_request(void) { atomic_store(&stop_flag, true); }
 
-void host_stop_clear(void) { atomic_store(&stop_flag, false); }
+void host_stop_clear(void) {
+    atomic_store(&stop_ns, 0);
+    atomic_store(&stop_flag, false);
+}
 
 void host_interrupt(bool is_wanted) { atomic_store(&interrupt_flag, is_wanted); }
 

@@ -1,4 +1,5 @@
-// Ctrl-C and SIGTERM: the first sets a flag that loops look at, the second ends the process at once.
+// Ctrl-C and SIGTERM: the first sets a flag that loops look at, the second, 0.2 s later or more, ends
+// the process at once.
 //
 // A thread of the process may ask for less: that the present computation is broken off, and another one is begun.
 //

@@ -25,6 +25,9 @@ void launch_add(LaunchArguments *arguments, const char *name, const char *value)
 // call; left_out: ended by a NULL.
 void launch_add_given(const LaunchRun *run, LaunchArguments *arguments, unsigned kinds, const char *const *left_out);
 
+// The options that a worker takes over from the command line that it is started by; ended by a NULL.
+extern const char *const launch_of_helpers[];
+
 // What makes a process a worker of the run whose master is at `where`; follower_at: a trainer, whose collectives listen
 // there; NULL: an evaluator.
 void launch_add_helper(const LaunchRun *run, LaunchArguments *arguments, const char *where, const char *follower_at);

@@ -26,8 +26,6 @@ void launch_put_shell(FILE *stream, const char *word) {
     fputc('\'', stream);
 }
 
-static const char *text(const LaunchRun *run, const char *name) { return host_config_chars(&run->config, name); }
-
 // "shoal-", and the last part of the folder's path, as far as it is a name everywhere.
 static void name_job(LaunchJob *job) {
     const char *folder = job->folder, *last = folder;
@@ -48,7 +46,7 @@ static Status check(const LaunchRun *run) {
     static const char *const not_these[] = {"eval", "html", "resume", "config", "secret", NULL};
     for (int i = 0; not_these[i] != NULL; i++) {
         bool is_file = i >= 2; // which a container does not have
-        if (text(run, not_these[i])[0] == '\0' || (is_file && kind(run) == EMIT_SLURM)) continue;
+        if (launch_text(run, not_these[i])[0] == '\0' || (is_file && kind(run) == EMIT_SLURM)) continue;
         return host_fail(STATUS_USAGE, "--emit %s: leave out --%s%s", kind(run) == EMIT_K8S ? "k8s" : "slurm",
                          not_these[i], is_file ? ": what it names is not in a container" : "");
     }
@@ -56,11 +54,19 @@ static Status check(const LaunchRun *run) {
     return STATUS_OK;
 }
 
+static void add_where_given(const LaunchRun *run, LaunchArguments *arguments, const char *const *names) {
+    char value[HOST_TEXT_MAX];
+    for (; *names != NULL; names++) {
+        if (host_config_layer(&run->config, *names) != CONFIG_ARGS) continue;
+        launch_add(arguments, *names, host_config_text(&run->config, *names, value, sizeof value));
+    }
+}
+
 static void list_arguments(LaunchJob *job) {
     static const char *const not_start[] = {"env", NULL};
     static const char *const not_always[] = {"workers",      "out",     "resume", "config", "emit",
                                              "bind_address", "threads", "bind",   "ranks",  NULL};
-    static const char *const for_helper[] = {"device", "gpu", "isa", "lanes", "patience", "secret", "quiet", NULL};
+    static const char *const here_too[] = {"secret", "quiet", NULL};
     const LaunchRun *run = job->run;
     char value[HOST_TEXT_MAX];
     const char *bind = host_config_text(&run->config, "bind", value, sizeof value);
@@ -72,10 +78,9 @@ static void list_arguments(LaunchJob *job) {
     if (run->options.config[0] != '\0') launch_add(&job->start, "config", run->options.config);
     launch_add_given(run, &job->start, LAUNCH_SETTINGS, not_start);
     launch_add_given(run, &job->always, LAUNCH_COMMANDS, not_always);
-    for (int i = 0; for_helper[i] != NULL; i++) {
-        if (host_config_layer(&run->config, for_helper[i]) != CONFIG_ARGS) continue;
-        launch_add(&job->helper, for_helper[i], host_config_text(&run->config, for_helper[i], value, sizeof value));
-    }
+    add_where_given(run, &job->helper, launch_of_helpers);
+    add_where_given(run, &job->helper, here_too);
+    if (kind(run) == EMIT_SLURM) launch_add_profile(run, &job->helper, job->folder); // pods have no common disk
 }
 
 static void describe(LaunchJob *job) {

@@ -4,10 +4,10 @@
 #define CLOCK_WAIT_S 1.0
 
 // The lead is rank 0; others have the number that the master gave them. Another master counts from 1 again.
-static void place(LaunchRun *run, HostTraceRun *what) {
+static void place(LaunchRun *run, bool helps, HostTraceRun *what) {
     what->offset_error_ns = -1;
     if (run->member == NULL) return;
-    what->rank = launch_is_helper(run) ? host_member_number(run->member) : 0;
+    what->rank = helps ? host_member_number(run->member) : 0;
     if (!host_member_clock(run->member, CLOCK_WAIT_S, &what->offset_ns, &what->offset_error_ns))
         what->offset_error_ns = -1;
 }
@@ -19,22 +19,23 @@ Status launch_profile_begin(LaunchRun *run) {
     const KernProfiler *profiler = &run->trainer->profiler;
     char text[1024];
     const HostPool *pool = run->device.pool;
+    bool helps = launch_is_helper(run);
     HostTraceRun what = {
-        .folder = launch_is_helper(run) ? o->out : run->dir.path,
+        .folder = helps ? o->out : run->dir.path,
         .tool = run->trainer->tool,
         .device_kind = pool != NULL ? "cpu" : "cuda",
         .device = run->device.text,
         .devices = 1,
         .threads = pool != NULL ? host_pool_threads(pool) : 1,
-        .envs = launch_is_helper(run) ? 0 : run->at.envs, // all of them are the lead's to say
+        .envs = helps ? 0 : run->at.envs, // all of them are the lead's to say
         .is_full = o->profile_full,
     };
-    place(run, &what);
-    if (launch_is_helper(run)) TRY(host_file_make_folder(what.folder));
+    place(run, helps, &what);
+    if (helps) TRY(host_file_make_folder(what.folder));
     TRY(profiler->start(profiler->self, &what, text, sizeof text));
     run->profiled_from = run->at.env_steps;
     run->is_profiled = true;
-    if (launch_is_helper(run)) host_trace_phase(HOST_PHASE_TRAIN);
+    if (helps) host_trace_phase(HOST_PHASE_TRAIN);
     if (text[0] != '\0') host_progress_note(&run->progress, "%s: warning: %s", run->trainer->tool, text);
     return STATUS_OK;
 }

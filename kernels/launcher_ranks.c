@@ -16,8 +16,6 @@
 #define ASK_S 1.0 // that a master has for an answer
 enum { LOOK_EVERY_MS = 50, RANKS_MAX = 4096, RANKS_NONE = 1 };
 
-static const char *text(const LaunchRun *run, const char *name) { return host_config_chars(&run->config, name); }
-
 // ---- the environment -----------------------------------------------------------------------------------------------
 
 // What launchers say to the processes they start. Those that may run within another one come first. srun's variables
@@ -61,7 +59,7 @@ static Status read_environment(LaunchRank *rank) {
 
 static Status check_rank(const LaunchRun *run) {
     const LaunchRank *r = &run->rank;
-    const char *address = text(run, "bind_address");
+    const char *address = launch_text(run, "bind_address");
     char host[HOST_ADDRESS_MAX];
     bool everywhere = true;
     if (host_config_layer(&run->config, "workers") == CONFIG_ARGS) {
@@ -109,7 +107,7 @@ static Status name_folder(LaunchRun *run) {
     char folder[HOST_TEXT_MAX];
     snprintf(folder, sizeof folder, "runs/%s-job%s.%s", o->env, job, step);
     TRY(host_config_set(&run->config, CONFIG_ARGS, "out", folder));
-    o->out = text(run, "out");
+    o->out = launch_text(run, "out");
     return STATUS_OK;
 }
 
@@ -160,9 +158,9 @@ static Status become_worker(const LaunchRun *run, const char *folder, const char
     launch_add_word(&arguments, run->trainer->tool);
     launch_add_helper(run, &arguments, folder, follows ? address : NULL);
     launch_add_profile(run, &arguments, folder);
-    launch_add(&arguments, "threads", text(run, "threads"));
+    launch_add(&arguments, "threads", launch_text(run, "threads"));
     launch_add(&arguments, "bind", is_bound ? host_config_text(&run->config, "bind", bind, sizeof bind) : "none");
-    if (text(run, "secret")[0] != '\0') launch_add(&arguments, "secret", text(run, "secret"));
+    if (launch_text(run, "secret")[0] != '\0') launch_add(&arguments, "secret", launch_text(run, "secret"));
     Status status = host_fail(STATUS_MEMORY, "the command line is too long to be passed on");
     if (!arguments.is_short) {
         execv("/proc/self/exe", arguments.at);

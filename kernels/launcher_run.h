@@ -58,6 +58,11 @@ typedef struct LaunchRun {
     char outcome[32];      // "target held", "generations done", "stopped", "tested"
 } LaunchRun;
 
+// An option's text.
+static inline const char *launch_text(const LaunchRun *run, const char *name) {
+    return host_config_chars(&run->config, name);
+}
+
 // Puts the layers together: simulator defaults < config file (or the resumed run's) < command line.
 Status launch_read_settings(LaunchRun *run, int argc, char **argv) HOST_MUST_CHECK;
 

@@ -32,33 +32,31 @@ int launch_trainers(const LaunchRun *run) {
 // Whether there are several trainers, or may come to be.
 static bool has_trainers(const LaunchRun *run) { return launch_trainers(run) > 1 || !has_evaluators(run); }
 
-static const char *text(const LaunchRun *run, const char *name) { return host_config_chars(&run->config, name); }
-
 bool launch_is_helper(const LaunchRun *run) {
     if (!has_workers(run)) return false;
-    return role(run) == ROLE_MASTER || text(run, "status")[0] != '\0' ||
-           (text(run, "join")[0] != '\0' && role(run) != ROLE_TRAINER);
+    return role(run) == ROLE_MASTER || launch_text(run, "status")[0] != '\0' ||
+           (launch_text(run, "join")[0] != '\0' && role(run) != ROLE_TRAINER);
 }
 
 bool launch_is_supervisor(const LaunchRun *run) {
     if (!has_workers(run) || role(run) != ROLE_AUTO || run->options.dry_run || run->options.eval[0] != '\0')
         return false;
-    return launch_workers(run) > 1 || text(run, "bind_address")[0] != '\0';
+    return launch_workers(run) > 1 || launch_text(run, "bind_address")[0] != '\0';
 }
 
 Status launch_check_workers(LaunchRun *run) {
     if (!has_workers(run)) return STATUS_OK;
-    if (role(run) != ROLE_AUTO && text(run, "join")[0] == '\0')
+    if (role(run) != ROLE_AUTO && launch_text(run, "join")[0] == '\0')
         return host_fail(STATUS_USAGE, "--role is for a worker that joins: --join ENDPOINT");
     if (role(run) != ROLE_AUTO) return STATUS_OK;
     TRY(launch_find_rank(run));
     int64_t workers = launch_workers(run), least = host_config_int(&run->config, "min_workers");
-    if (least > workers && text(run, "bind_address")[0] == '\0') {
+    if (least > workers && launch_text(run, "bind_address")[0] == '\0') {
         return host_fail(STATUS_USAGE, "--min-workers %lld: there are %lld workers; --bind-address lets others join",
                          (long long)least, (long long)workers);
     }
     int64_t trainers = launch_trainers(run);
-    if (trainers > workers && text(run, "bind_address")[0] == '\0') {
+    if (trainers > workers && launch_text(run, "bind_address")[0] == '\0') {
         return host_fail(STATUS_USAGE, "--trainers %lld: there are %lld workers; --bind-address lets others join",
                          (long long)trainers, (long long)workers);
     }
@@ -81,7 +79,7 @@ static Status read_line(const char *path, char *line, size_t size) {
 
 Status launch_find_master(const LaunchRun *run, const char *where, char endpoint[HOST_ENDPOINT_MAX], HostKeys *keys) {
     char path[HOST_PATH_MAX], secret_path[HOST_PATH_MAX];
-    snprintf(secret_path, sizeof secret_path, "%s", text(run, "secret"));
+    snprintf(secret_path, sizeof secret_path, "%s", launch_text(run, "secret"));
     snprintf(endpoint, HOST_ENDPOINT_MAX, "%s", where);
     if (strstr(where, "://") == NULL) {
         TRY(host_run_master_path(where, path));
@@ -127,7 +125,7 @@ static Status be_master(LaunchRun *run) {
     };
     TRY(file_number(HOST_LISTEN_FD_ENVIRONMENT, &options.listen_fd));
     TRY(file_number(HOST_SUPERVISOR_FD_ENVIRONMENT, &options.supervisor_fd));
-    TRY(launch_find_master(run, text(run, "join"), endpoint, &keys));
+    TRY(launch_find_master(run, launch_text(run, "join"), endpoint, &keys));
     return host_master_run(&options);
 }
 
@@ -191,7 +189,7 @@ static Status check_collectives(const char *host) {
 // Collectives listen where the run does, if that is one address; else other hosts cannot reach them.
 static Status open_trainers(LaunchRun *run) {
     char host[HOST_ADDRESS_MAX];
-    const char *address = text(run, "bind_address");
+    const char *address = launch_text(run, "bind_address");
     bool everywhere = true;
     if (address[0] != '\0') TRY(host_address_host(address, host, &everywhere));
     if (!everywhere) TRY(check_collectives(host));
@@ -211,7 +209,7 @@ Status launch_join_as_trainer(LaunchRun *run) {
     if (!has_workers(run) || role(run) != ROLE_TRAINER) return STATUS_OK;
     char *settings = NULL, endpoint[HOST_ENDPOINT_MAX];
     HostKeys keys;
-    TRY(launch_find_master(run, text(run, "join"), endpoint, &keys));
+    TRY(launch_find_master(run, launch_text(run, "join"), endpoint, &keys));
     TRY(host_config_to_json(&run->config, &settings));
     Status status = open_member(run, HOST_ROLE_TRAINER, endpoint, &keys, settings);
     free(settings);
@@ -255,7 +253,7 @@ static Status be_helper(LaunchRun *run) {
     char endpoint[HOST_ENDPOINT_MAX];
     HostKeys keys;
     TRY(check_helper(run));
-    TRY(launch_find_master(run, text(run, "join"), endpoint, &keys));
+    TRY(launch_find_master(run, launch_text(run, "join"), endpoint, &keys));
     TRY(launch_open_device(run));
     TRY(open_member(run, follows(run) ? HOST_ROLE_FOLLOWER : HOST_ROLE_EVALUATOR, endpoint, &keys, NULL));
     const char *settings = host_member_settings(run->member);
@@ -264,7 +262,7 @@ static Status be_helper(LaunchRun *run) {
     TRY(trainer->check(trainer->values));
     if (!run->options.quiet) {
         fprintf(stderr, "%s: %s %s on %s for the run at %s\n", trainer->tool, follows(run) ? "trains" : "evaluates",
-                text(run, "env"), run->device.text, text(run, "join"));
+                launch_text(run, "env"), run->device.text, launch_text(run, "join"));
     }
     TRY(trainer->open(trainer->state, run->device.backend, trainer->values));
     trainer->describe(trainer->state, &run->at);
@@ -336,7 +334,7 @@ static Status print_status(const LaunchRun *run, const char *json) {
 static Status show_status(const LaunchRun *run) {
     char endpoint[HOST_ENDPOINT_MAX], *json = NULL;
     HostKeys keys;
-    TRY(launch_find_master(run, text(run, "status"), endpoint, &keys));
+    TRY(launch_find_master(run, launch_text(run, "status"), endpoint, &keys));
     TRY(host_master_ask(endpoint, &keys, STATUS_WAIT_S, &json));
     Status status = STATUS_OK;
     if (run->options.json) {
@@ -350,7 +348,7 @@ static Status show_status(const LaunchRun *run) {
 
 Status launch_help_run(LaunchRun *run) {
     if (launch_emits(run)) return host_fail(STATUS_USAGE, "--emit is for a run's own command line");
-    if (text(run, "status")[0] != '\0') return show_status(run);
+    if (launch_text(run, "status")[0] != '\0') return show_status(run);
     return role(run) == ROLE_MASTER ? be_master(run) : be_helper(run);
 }
 
@@ -371,16 +369,17 @@ typedef struct Plan {
     char endpoint[HOST_ENDPOINT_MAX];
 } Plan;
 
+const char *const launch_of_helpers[] = {"device", "gpu", "isa", "lanes", "patience", NULL};
+
 void launch_add_helper(const LaunchRun *run, LaunchArguments *arguments, const char *where, const char *follower_at) {
-    static const char *const names[] = {"device", "gpu", "isa", "lanes", "patience", NULL};
     char value[64];
     launch_add(arguments, "join", where);
     if (follower_at != NULL) {
         launch_add(arguments, "role", "follower");
         launch_add(arguments, "bind_address", follower_at);
     }
-    for (int i = 0; names[i] != NULL; i++)
-        launch_add(arguments, names[i], host_config_text(&run->config, names[i], value, sizeof value));
+    for (const char *const *name = launch_of_helpers; *name != NULL; name++)
+        launch_add(arguments, *name, host_config_text(&run->config, *name, value, sizeof value));
     launch_add(arguments, "quiet", "true");
 }
 
@@ -418,7 +417,7 @@ static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cor
     launch_add(&plan->master, "workers", value);
     if (has_evaluators(run))
         launch_add(&plan->master, "trainers", host_config_text(&run->config, "trainers", value, sizeof value));
-    launch_add_helper(run, &plan->follower, plan->endpoint, text(run, "bind_address"));
+    launch_add_helper(run, &plan->follower, plan->endpoint, launch_text(run, "bind_address"));
     launch_add_helper(run, &plan->evaluator, plan->endpoint, NULL);
     launch_add_profile(run, &plan->follower, run->dir.path);
     launch_add_profile(run, &plan->evaluator, run->dir.path);
@@ -448,10 +447,10 @@ static Status prepare_secret(const LaunchRun *run, HostKeys *keys) {
     char path[HOST_PATH_MAX];
     HostSecret secret;
     TRY(host_run_secret_path(run->dir.path, path));
-    bool is_given = getenv(HOST_SECRET_ENVIRONMENT) != NULL || text(run, "secret")[0] != '\0';
+    bool is_given = getenv(HOST_SECRET_ENVIRONMENT) != NULL || launch_text(run, "secret")[0] != '\0';
     Status status;
     if (is_given) {
-        status = host_secret_find(&secret, text(run, "secret"));
+        status = host_secret_find(&secret, launch_text(run, "secret"));
     } else {
         status = host_file_exists(path) ? host_secret_read(&secret, path) : host_secret_make(&secret);
     }
@@ -483,7 +482,7 @@ static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
     TRY(prepare_secret(run, &keys));
     host_payload_sweep(host_secret_tag(&keys)); // of this run when it was killed, all of it
     char elsewhere[HOST_ENDPOINT_MAX];
-    const char *address = text(run, "bind_address");
+    const char *address = launch_text(run, "bind_address");
     TRY(host_address_elsewhere(address[0] != '\0' ? address : plan->endpoint, plan->endpoint, elsewhere,
                                sizeof elsewhere));
     TRY(write_endpoint(run, elsewhere));
@@ -516,7 +515,7 @@ static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
 Status launch_supervise(LaunchRun *run, int *exit_status) {
     static Plan plan; // large
     int fd;
-    const char *address = text(run, "bind_address");
+    const char *address = launch_text(run, "bind_address");
     TRY(host_listen(address[0] != '\0' ? address : "tcp://127.0.0.1:*", &fd, plan.endpoint, sizeof plan.endpoint));
     Status status = prepare_folder(run);
     if (status == STATUS_OK) status = supervise(run, &plan, fd, exit_status);

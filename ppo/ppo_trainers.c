@@ -2,6 +2,8 @@
 
 #include "host/trace.h"
 
+_Static_assert((int)PPO_TRAINERS_MAX >= (int)HOST_GROUP_MAX, "a group's trainers all take part in an update");
+
 enum { JOIN = -1 }; // the label of a meeting that updates nothing
 
 typedef struct Meeting {

@@ -124,6 +124,9 @@ class TrainersFaultTests(StopTests):
     def test_stop_the_lead(self):
         self.stopped("trainer")
 
+    def test_stop_the_master(self):
+        self.stopped("master")
+
 
 class TrainersJoinTests:
     """Trainers that come from elsewhere, and go; stops; and where collectives listen."""

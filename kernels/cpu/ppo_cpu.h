@@ -68,7 +68,7 @@ static inline int32_t cpu_ppo_shard_samples(const KernPpoSpec *spec) {
     return spec->envs / spec->shards * spec->rollout;
 }
 
-// kernels/cpu/ppo_backend.c: this trainer's envs from `envs` [envs][env_words], or to there.
+// kernels/cpu/ppo_backend.c: this trainer's envs to `envs` [envs][env_words], or all of them from there.
 void cpu_ppo_move_envs(CpuPpo *ppo, uint32_t *envs, bool out);
 
 // kernels/cpu/ppo_exchange.c: takes what is its own of the shards in a group (NULL: all), without an exchange's memory.

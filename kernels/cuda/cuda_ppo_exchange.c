@@ -31,11 +31,13 @@ Status cuda_ppo_join(KernPpo *base, HostComm *comm) {
     const CudaBackend *backend = ppo->backend;
     TRY(cuda_enter(backend));
     cuda_ppo_leave(ppo);
-    TRY(cuda_ppo_share(ppo, NULL)); // which it stays where the other fails
+    TRY(cuda_ppo_share(ppo, NULL)); // which it stays where something fails
     TRY(cuda_ppo_share(ppo, comm));
     if (ppo_group_is_alone(&ppo->group)) return STATUS_OK;
     void *exchange = NULL;
-    CUDA_TRY(backend, cudaMallocHost(&exchange, (size_t)comm->size * ppo->group.part_bytes));
+    cudaError_t error = cudaMallocHost(&exchange, (size_t)comm->size * ppo->group.part_bytes);
+    if (error != cudaSuccess) TRY(cuda_ppo_share(ppo, NULL));
+    CUDA_TRY(backend, error);
     ppo->group.exchange = exchange;
     return STATUS_OK;
 }

@@ -95,6 +95,14 @@ class Slurm(SlurmTest):
         self.assertEqual(["--out", "runs/x", "cartpole", "--pop=64", "--threads=3", "--bind-address=tcp://4711:*", "--bind=none",
                           "--trainers=2"], srun[srun.index(harness.ESRUN) + 1 :])  # fmt: skip
 
+    def test_evaluators_are_profiled_into_the_runs_folder(self):
+        script = self.script("cartpole", "--workers=3", "--profile", "--out=x")
+        (self.folder / "x").mkdir()
+        (self.folder / "x" / "master").write_text("tcp://node:5555\n")
+        (srun,) = self.run_script(script, SLURM_ARRAY_TASK_ID="1")
+        self.assertIn("--profile=true", srun)
+        self.assertIn("--out=x", srun)
+
     def test_a_run_that_is_there_is_gone_on_with(self):
         script = self.script("cartpole", "--pop=64", "--out=x", "--quiet")
         (self.folder / "x").mkdir()

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 
@@ -71,6 +72,12 @@ class Faults(TrainersFaultTests, TrainersTest):
         self.updates = self.path("updates")
         environment = {**(environment or {}), "SHOAL_TEST_COUNT": str(self.updates)}
         return super().begin_trainers(trainers, *args, environment=environment, **options)
+
+    def test_end_the_master(self):
+        """By a signal at which it ends well: there is another one all the same, without which the trainers wait."""
+        run, _ = self.inject(lambda run: os.kill(run.pids("master")[0], signal.SIGTERM))
+        done = self.same_end(self.expected, run)
+        self.assertGreater(done["workers"]["masters"], 1)
 
     def test_a_thread_that_spins(self):
         """Within an update, while the others wait for its part."""
