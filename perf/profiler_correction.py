@@ -1,6 +1,6 @@
 """How well the profiler corrects for its own cost: runs with and without it, in turn.
 
-usage: profiler_correction.py [--pairs N] [--threads N] [--wall] BUILD
+usage: profiler_correction.py [--pairs N] [--threads N] [--seconds S] [--wall] BUILD
 
 For each case (trainer and simulator), pairs of runs of the same bits: without a profile, with --profile-detail full, and
 with --profile as it is by default; which comes first changes from round to round. Printed are medians over the rounds, and
@@ -66,6 +66,14 @@ class Runner:
             found = json.loads(text)["runs"][0]
         return wall, usage.ru_utime + usage.ru_stime, result["params_hash"], found
 
+    def lengthened(self, case, seconds):
+        """The case with as many generations or env steps as take about that long."""
+        tool, env, settings = case
+        wall = self.run(*case)[0]
+        at = settings.index("--generations" if tool == "esrun" else "--steps") + 1
+        count = max(int(int(settings[at]) * seconds / wall), int(settings[at]))
+        return tool, env, [*settings[:at], count, *settings[at + 1 :]]
+
     def cost_s(self, report):
         """What profiling cost: the main thread (the wall clock), or all threads (the processor)."""
         if report["correction"] is None:
@@ -97,6 +105,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--pairs", type=int, default=31)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long a run without a profile is, about")
     parser.add_argument("--wall", action="store_true")
     parser.add_argument("--case", default="", help="only those that contain this")
     options = parser.parse_args()
@@ -107,6 +116,7 @@ def main():
             name = f"{case[0]} {case[1]}"
             if options.case not in name:
                 continue
+            case = runner.lengthened(case, options.seconds)
             rounds = [runner.round(case, i) for i in range(options.pairs)]
             for what, unit in [("raw", "x"), ("corrected", "x"), ("default", "x"), ("recorder", "x"), ("seconds", "s")]:
                 low, median, high = interval([r[what] for r in rounds])
