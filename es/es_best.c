@@ -45,18 +45,19 @@ static void put_params(FILE *stream, const float *params, int32_t count) {
 static void put_best(const Es *es, const KernTest *test, FILE *stream) {
     const EsBest *best = &es->best;
     int32_t dim = es->spec.policy.params;
+    bool is_member = best->at[1] >= 0 && (test == NULL || (double)best->fitness > test->return_mean);
     fputs("{\"objective\": ", stream);
     host_json_put(stream, es->config.env);
-    fprintf(stream, ", \"dim\": %d, \"seed\": %lld, \"generations\": %lld,\n \"best\": {", dim,
-            (long long)es->config.seed, (long long)es->generation);
+    fprintf(stream, ", \"dim\": %d, \"seed\": %lld, \"generations\": %lld, \"best\": \"%s\",\n \"member\": {", dim,
+            (long long)es->config.seed, (long long)es->generation, is_member ? "member" : "mean");
     if (best->at[1] >= 0) {
-        fprintf(stream, "\"fitness\": %.9g, \"generation\": %lld, \"member\": %lld, ", (double)best->fitness,
+        fprintf(stream, "\"fitness\": %.17g, \"generation\": %lld, \"member\": %lld, ", (double)best->fitness,
                 (long long)best->at[0], (long long)best->at[1]);
         put_params(stream, best->params, dim);
     }
     fputs("},\n \"mean\": {\"fitness\": ", stream);
     if (test != NULL) {
-        fprintf(stream, "%.9g, ", test->return_mean);
+        fprintf(stream, "%.17g, ", test->return_mean);
     } else {
         fputs("null, ", stream);
     }

@@ -1,5 +1,5 @@
-// The best parameters that were found, of an objective without a simulator: those of the member with the highest fitness
-// of all generations, the first of equals. Noise follows from counters, so that every trainer makes the same of a
+// The best member of an objective without a simulator: that with the highest fitness of all generations, the first of
+// equals. Noise follows from counters, so that every trainer makes the same of a
 // generation's fitness.
 //
 // Ownership: part of Es. Errors: Status. Thread safety: none.
@@ -17,7 +17,8 @@ extern "C" {
 Status es_best_find(Es *es) HOST_MUST_CHECK;
 void es_best_commit(Es *es);
 
-// best.json in a run's folder: the best parameters, and the mean of the search. test: of the latter; NULL: none was made.
+// best.json in a run's folder: the best member, the mean of the search, and which of them is the better one. test: of
+// the mean; NULL: none was made.
 Status es_best_write(const Es *es, const char *folder, const KernTest *test) HOST_MUST_CHECK;
 
 #ifdef __cplusplus

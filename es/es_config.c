@@ -46,7 +46,16 @@ static const KernSimulatorDefault simulator_defaults[] = {
     {"objective", "test_episodes", "1"},
     {"objective", "normalize", "false"},
     {"objective", "weight_decay", "0"},
-    {"rastrigin", "sigma", "1.0"},
+    {"sphere", "lr", "0.1"},
+    {"rastrigin", "pop", "512"},
+    {"rastrigin", "sigma", "2.0"},
+    {"rastrigin", "sigma_decay", "0.995"},
+    {"rastrigin", "sigma_min", "0.02"},
+    {"rastrigin", "lr", "0.2"},
+    {"rastrigin", "lr_decay", "0.99"},
+    {"rastrigin", "lr_min", "0.002"},
+    {"rosenbrock", "sigma_decay", "0.99"},
+    {"rosenbrock", "lr_decay", "0.999"},
 };
 
 enum { DEFAULTS = sizeof simulator_defaults / sizeof simulator_defaults[0] };

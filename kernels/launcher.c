@@ -25,9 +25,11 @@ static void set_stopped(LaunchRun *run) {
 
 // ---- training ------------------------------------------------------------------------------------------------------
 
-static Status write_more(const LaunchRun *run, const KernTest *of_test) {
+static Status write_more(const LaunchRun *run) {
     const KernTrainer *trainer = run->trainer;
-    return trainer->write != NULL ? trainer->write(trainer->state, run->dir.path, of_test) : STATUS_OK;
+    bool is_tested = run->has_test && run->tested_at == run->at.done;
+    if (trainer->write == NULL) return STATUS_OK;
+    return trainer->write(trainer->state, run->dir.path, is_tested ? &run->test : NULL);
 }
 
 static Status save(LaunchRun *run) {
@@ -37,7 +39,7 @@ static Status save(LaunchRun *run) {
     TRY(run->trainer->save(run->trainer->state, path));
     run->saved = run->at.done;
     if (run->trainers != NULL) kern_trainers_saved(run->trainers, run->saved);
-    TRY(write_more(run, NULL));
+    TRY(write_more(run));
     return host_run_dir_prune(&run->dir, CHECKPOINTS_KEPT);
 }
 
@@ -87,11 +89,18 @@ static Status test(LaunchRun *run, uint32_t round, KernTest *result) {
     return status;
 }
 
+static Status test_state(LaunchRun *run, uint32_t round) {
+    run->has_test = false; // one that is stopped is none
+    TRY(test(run, round, &run->test));
+    run->has_test = true;
+    run->tested_at = run->at.done;
+    return STATUS_OK;
+}
+
 // Tests the policy; `held` when it meets the target, and then again on other seeds.
 static Status test_target(LaunchRun *run, bool *held) {
     uint32_t round = 2 * (uint32_t)run->at.done;
-    TRY(test(run, round, &run->test));
-    run->has_test = true;
+    TRY(test_state(run, round));
     if (run->trainers != NULL)
         kern_trainers_tested(run->trainers, (KernTested){run->test.return_mean, run->test.return_std});
     *held = run->options.target < KERN_TARGET_NONE && run->test.return_mean >= run->options.target;
@@ -174,7 +183,7 @@ static Status train(LaunchRun *run) {
 }
 
 static Status final_test(LaunchRun *run) {
-    TRY(test(run, KERN_TEST_FINAL, &run->test));
+    TRY(test_state(run, KERN_TEST_FINAL));
     run->is_tested = true;
     return STATUS_OK;
 }
@@ -186,7 +195,7 @@ static Status finish(LaunchRun *run) {
         set_stopped(run);
         status = STATUS_OK;
     }
-    if (status == STATUS_OK && run->is_tested) status = write_more(run, &run->test);
+    if (status == STATUS_OK && run->is_tested) status = write_more(run);
     return status;
 }
 

@@ -52,7 +52,7 @@ typedef struct KernRunState {
     double train_s;      // spent in steps and tests, over all calls of a resumed run
     int64_t envs;        // in flight: environments, or members of a population
     int32_t params;      // number of parameters
-    double best_return;  // of an objective: of the best parameters found; -infinity: none yet
+    double best_return;  // of an objective: of its best member; -infinity: none yet
 } KernRunState;
 
 // What a step did, for the line of progress.

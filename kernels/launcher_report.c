@@ -216,8 +216,10 @@ static void put_result(const LaunchRun *run, const char *folder, const char *has
               stream);
     }
     if (launch_is_objective(run)) {
+        bool is_mean = run->is_tested && run->test.return_mean > run->at.best_return;
+        double best = is_mean ? run->test.return_mean : run->at.best_return;
         fputs("\"best_return\": ", stream);
-        put_number(stream, run->at.best_return, isfinite(run->at.best_return));
+        put_number(stream, best, isfinite(best));
         fputs(", ", stream);
     }
     fprintf(stream, "\"params\": %d, ", run->at.params);
@@ -238,7 +240,7 @@ static void print_fitness(const LaunchRun *run, FILE *stream) {
         fputc('\n', stream);
     }
     if (isfinite(run->at.best_return))
-        fprintf(stream, "fitness %.9g of the best member; best.json has its parameters\n", run->at.best_return);
+        fprintf(stream, "fitness %.9g of the best member; best.json has the parameters of both\n", run->at.best_return);
 }
 
 void launch_print_result(const LaunchRun *run, const char *folder, FILE *stream) {

@@ -50,6 +50,7 @@ typedef struct LaunchRun {
     int64_t written; // rows of metrics.csv
     KernTest test;   // the latest, if there was one
     bool has_test;
+    int64_t tested_at;     // steps done at that time
     bool is_profiled;      // now
     int64_t profiled_from; // env steps of the run when that began
     bool has_stepped;      // in this process

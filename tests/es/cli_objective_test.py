@@ -6,6 +6,7 @@ import math
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -28,6 +29,11 @@ for number, line in enumerate(sys.stdin):
     {0}
     print(repr(x[0] - x[1] * x[1]), flush=True)
 """
+
+
+def float32(text):
+    """The float32 that a number of nine digits stands for."""
+    return struct.unpack("f", struct.pack("f", float(text)))[0]
 
 
 def reference(name, x):
@@ -87,10 +93,11 @@ class Functions(ObjectiveTest):
                 self.assertEqual([f"objective:{name}", 5, 12, 12 * 16],
                                  [done[k] for k in ["env", "params", "generations", "env_steps"]])  # fmt: skip
                 found, table = self.best(done["run"]), rows(done["run"])
-                best, mean = found["best"], found["mean"]
-                self.assertEqual(done["best_return"], best["fitness"])
-                self.assertEqual(best["fitness"], max(float(r["return_max"]) for r in table))
-                self.assertEqual(best["fitness"], float(table[best["generation"]]["return_max"]))
+                best, mean = found["member"], found["mean"]
+                self.assertEqual(done["best_return"], found[found["best"]]["fitness"])
+                self.assertEqual(done["best_return"], max(best["fitness"], mean["fitness"]))
+                self.assertEqual(best["fitness"], max(float32(r["return_max"]) for r in table))
+                self.assertEqual(best["fitness"], float32(table[best["generation"]]["return_max"]))
                 self.assertAlmostEqual(1, best["fitness"] / reference(name, best["params"]), places=5)
                 self.assertAlmostEqual(1, mean["fitness"] / reference(name, mean["params"]), places=5)
                 self.assertEqual(done["test_return_mean"], mean["fitness"])
@@ -98,11 +105,11 @@ class Functions(ObjectiveTest):
                 self.assertEqual(done["test_return_mean"], self.good("--eval", done["run"])["test_return_mean"])
 
     def test_evolution_gets_there(self):
-        """With the defaults; each within a tenth of what its worst seed of twenty took, or better."""
+        """With the defaults, in twice the generations that the slowest of twenty seeds takes."""
         for name, least, options in [
-            ("sphere", -0.01, ["--dim=20", "--generations=400"]),
-            ("rastrigin", -1.0, ["--dim=10", "--generations=600"]),
-            ("rosenbrock", -1.0, ["--dim=4", "--generations=1500"]),
+            ("sphere", -0.01, ["--dim=20", "--generations=200"]),
+            ("rastrigin", -1.0, ["--dim=20", "--generations=800"]),
+            ("rosenbrock", -1.0, ["--dim=6", "--generations=400"]),
         ]:
             with self.subTest(name=name):
                 call = [f"objective:{name}", *options, "--seed=3", "--threads=1", "--bind=none"]
@@ -112,7 +119,7 @@ class Functions(ObjectiveTest):
                 self.assertEqual("target held", done["outcome"], done)
                 self.assertEqual(least, done["target_return"])
                 self.assertGreaterEqual(done["test_return_mean"], least)
-                self.assertGreaterEqual(done["best_return"], 10 * least)
+                self.assertGreaterEqual(done["best_return"], least)
 
     def test_resume(self):
         whole = self.unbroken("objective:rastrigin")
@@ -264,7 +271,8 @@ class Exec(ObjectiveTest):
     def test_the_shell_reads_it(self):
         lines = "while read -r a b c; do echo $a; done"
         done = self.unbroken(f"objective:exec:cat | {{ {lines}; }}", generations=2)
-        self.assertEqual(done["best_return"], self.best(done["run"])["best"]["params"][0])
+        found = self.best(done["run"])
+        self.assertEqual(found["member"]["fitness"], float32(found["member"]["params"][0]))
         self.assertIsNone(done["target_return"])
         self.assertEqual("generations done", done["outcome"])
 
@@ -291,7 +299,7 @@ class Exec(ObjectiveTest):
                 self.assertIn(words, alone.err)
         env = self.script("if x[0] > 0.05: sys.exit(3)", "bad.py")  # whoever computes it
         calls = [[], ["--threads=3"], ["--workers=3", "--min-workers=3"]]
-        messages = {self.call(*self.args(env), *more, "--out", self.path(), "--quiet").err for more in calls}
+        messages = {self.call(*self.args(env), *more, "--out", self.path(), "--quiet").err.splitlines()[-1] for more in calls}
         self.assertEqual(1, len(messages), messages)
         self.refused_run(["the shell cannot run 'no-such-command'", "127"], "objective:exec:no-such-command")
 
@@ -395,7 +403,7 @@ class Libraries(ObjectiveTest):
         """It is found by splitting its lease, ranked last and named."""
         env = f"objective:lib:{self.library(1)}"
         alone = self.good(*self.args(env, generations=1, test_every=9), "--out", self.path())
-        best = self.best(alone["run"])["best"]
+        best = self.best(alone["run"])["member"]
         # The one whose x[0] is largest may be another: the test looks for a value that one member alone has.
         highest = max(self.first_numbers(env))
         plain = {name: os.environ.get(name, "") + ":handle_segv=0" for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")}
@@ -404,14 +412,14 @@ class Libraries(ObjectiveTest):
         done = run.end()
         self.assertEqual(1, done["workers"]["lost_items"])
         self.assertIn(f"generation 0: member {highest[1]} ends every worker that evaluates it", done["stderr"])
-        self.assertEqual(best["member"] == highest[1], self.best(run.out)["best"]["member"] != best["member"])
+        self.assertEqual(best["member"] == highest[1], self.best(run.out)["member"]["member"] != best["member"])
 
     def first_numbers(self, env):
         """(x[0], member) of the first generation's members, by a command that is asked for them in order."""
         file = self.path("numbers")
         self.good(*self.args(self.script(f"open('{file}', 'a').write(repr(x[0]) + '\\n')"), generations=1, test_every=9),
                   "--out", self.path())  # fmt: skip
-        return [(float(v), m) for m, v in enumerate(file.read_text(encoding="utf-8").split()[: FIXED["pop"]])]
+        return [(float32(v), m) for m, v in enumerate(file.read_text(encoding="utf-8").split()[: FIXED["pop"]])]
 
     def test_another_build_is_refused(self):
         library = self.library(1)
