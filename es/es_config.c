@@ -65,8 +65,8 @@ static Status refuse_given(const HostConfig *config, const char *const *names, c
     for (; *names != NULL; names++) {
         char name[HOST_CONFIG_NAME_MAX];
         if (host_config_layer(config, *names) != CONFIG_ARGS) continue;
-        return host_fail(STATUS_USAGE, "--%s is for %s: leave it out for %.200s",
-                         host_config_spell(*names, true, name), what, env);
+        return host_fail(STATUS_USAGE, "--%s is for %s: leave it out for %.200s", host_config_spell(*names, true, name),
+                         what, env);
     }
     return STATUS_OK;
 }
@@ -78,9 +78,9 @@ Status es_config_simulator_defaults(HostConfig *config, const SimSpec *sim) {
 }
 
 Status es_config_objective_defaults(HostConfig *config, const KernObjective *objective) {
-    static const char *const of_simulators[] = {"episodes",      "hidden",    "recurrent",     "activation",
-                                                "precision",     "normalize", "common_random", "test_episodes",
-                                                "time_limit",    "set",       "randomize",     NULL};
+    static const char *const of_simulators[] = {"episodes",   "hidden",    "recurrent",     "activation",
+                                                "precision",  "normalize", "common_random", "test_episodes",
+                                                "time_limit", "set",       "randomize",     NULL};
     const KernObjectiveInfo *info = &kern_objective_info[objective->kind];
     char text[32], hash[17];
     TRY(refuse_given(config, of_simulators, "policies in simulators", objective->name));
@@ -96,10 +96,14 @@ static Status check_hash(const EsConfig *config, const KernObjective *objective)
     char hash[17];
     TRY(kern_objective_hash(objective, hash));
     if (strcmp(hash, config->lib_hash) == 0) return STATUS_OK;
-    return host_fail(STATUS_USAGE,
-                     "%s: the library here is another one, of hash %s, not %s, which the run has; to go on with this one: "
-                     "--lib-hash %s",
-                     config->env, hash, config->lib_hash, hash);
+    if (objective->kind != KERN_OBJECTIVE_LIB)
+        return host_fail(STATUS_USAGE, "--lib-hash %s: it is for objective:lib, not for %.200s", config->lib_hash,
+                         config->env);
+    return host_fail(
+        STATUS_USAGE,
+        "%s: the library here is another one, of hash %s, not %s, which the run has; to go on with this one: "
+        "--lib-hash %s",
+        config->env, hash, config->lib_hash, hash);
 }
 
 static Status objective_spec(const EsConfig *config, KernEsSpec *spec) {
@@ -111,8 +115,9 @@ static Status objective_spec(const EsConfig *config, KernEsSpec *spec) {
                          least);
     }
     if (config->episodes != 1 || config->test_episodes != 1 || config->normalize) {
-        return host_fail(STATUS_USAGE, "%s: members are evaluated once, and nothing is normalised: episodes = 1, "
-                                       "test_episodes = 1, normalize = false",
+        return host_fail(STATUS_USAGE,
+                         "%s: members are evaluated once, and nothing is normalised: episodes = 1, "
+                         "test_episodes = 1, normalize = false",
                          o->name);
     }
     spec->policy.params = (int32_t)config->dim;

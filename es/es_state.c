@@ -15,7 +15,6 @@ typedef struct EsScalars {
 
 static bool has_best(const Es *es) { return es->best.params != NULL; }
 
-
 enum { STATE_TENSORS = 8, STATE_TENSORS_MAX = 16 };
 
 // The tensors of a checkpoint, in terms of where their data is; `es` and `scalars` are only pointed at.

@@ -161,8 +161,7 @@ int main(int argc, char **argv) {
         .tool = "esrun",
         .version = SHOAL_VERSION,
         .help = "esrun ENV [options]        train a policy for a simulator by evolution strategies\n"
-                "esrun objective:rastrigin --dim 100   maximise a function of 100 parameters; objective:exec:COMMAND and\n"
-                "                           objective:lib:PATH are your own\n"
+                "esrun objective:NAME       maximise a function of --dim N parameters, which may be your own\n"
                 "esrun --resume DIR         go on with a run\n"
                 "esrun --eval RUN           test the policy of a run; --html FILE shows its episodes in a browser\n"
                 "esrun --list | --list ENV  the simulators and objectives; one's parameters and defaults\n"

@@ -26,11 +26,11 @@ static const char guard[] = "{ read _; kill -9 -$$; } <&3 3<&- >/dev/null 2>&1 &
 struct HostDialogue {
     char *command;
     char **environment;
-    pid_t pid;   // 0: not alive
+    pid_t pid;    // 0: not alive
     int to, from; // its input and its output
-    int life;    // open as long as the group is to live
-    int owed;    // answers to questions that were broken off
-    bool is_cut; // a question was broken off half-way: it cannot be asked any more
+    int life;     // open as long as the group is to live
+    int owed;     // answers to questions that were broken off
+    bool is_cut;  // a question was broken off half-way: it cannot be asked any more
     size_t have;
     char text[HOST_ANSWER_MAX]; // [have] of what it has printed
 };
@@ -96,8 +96,8 @@ static int set_attributes(posix_spawnattr_t *attributes) {
     sigemptyset(&usual);
     sigaddset(&usual, SIGPIPE);
     sigaddset(&usual, SIGXFSZ);
-    int error = posix_spawnattr_setflags(attributes,
-                                         POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    int error =
+        posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     if (error == 0) error = posix_spawnattr_setpgroup(attributes, 0);
     if (error == 0) error = posix_spawnattr_setsigdefault(attributes, &usual);
     return error != 0 ? error : posix_spawnattr_setsigmask(attributes, &none);

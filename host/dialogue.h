@@ -1,9 +1,9 @@
 // A process that is asked line by line: /bin/sh -c COMMAND, with a pipe to its standard input and one from its standard
 // output; its standard error is this process's.
 //
-// It is started by the first question, and again by the first one after it has ended. It has a process group of its own,
-// which ends with it, and with the process that started it however that ends: a shell in the group waits for the end of
-// a pipe that is open as long, and then kills the group.
+// It is started by the first question, and again by the first one after it has ended. It has a process group of its
+// own, which ends with it, and with the process that started it however that ends: a shell in the group waits for the
+// end of a pipe that is open as long, and then kills the group.
 //
 // Ownership: host_dialogue_open()/host_dialogue_close(). Errors: STATUS_SYSTEM where the command cannot be started,
 // STATUS_CORRUPT where it ends or says what it should not, STATUS_STOPPED. Thread safety: one thread at a time per

@@ -176,9 +176,10 @@ typedef struct KernOps {
     // Parameters, Adam's first and second moments, each [params], host memory.
     Status (*es_write)(KernEs *es, const float *params, const float *first, const float *second);
     Status (*es_read)(KernEs *es, float *params, float *first, float *second);
-    // Runs job->count x job->episodes whole episodes, or evaluates an objective as often. episodes: [count][episodes]; sums: [count][episodes][2][obs], the
-    // sum and the sum of squares of each observation that the policy saw, before normalisation, or NULL. STATUS_STOPPED
-    // when a stop was asked for on the way. Objectives have no sums, and run on CPUs alone.
+    // Runs job->count x job->episodes whole episodes, or evaluates an objective as often. episodes: [count][episodes];
+    // sums: [count][episodes][2][obs], the sum and the sum of squares of each observation that the policy saw, before
+    // normalisation, or NULL. STATUS_STOPPED when a stop was asked for on the way. Objectives have no sums, and run on
+    // CPUs alone.
     Status (*es_evaluate)(KernEs *es, const KernEsJob *job, const KernNormalizer *normalizer, KernEpisode *episodes,
                           float *sums);
     // The parameters of one of the job's members as they are evaluated, host memory. Objectives alone have it.

@@ -137,8 +137,8 @@ typedef struct KernTrainer {
     void (*row)(const void *state, double *row); // of metrics.csv after a step, [column_count]
     Status (*save)(const void *state, const char *path);
     Status (*load)(void *state, const char *path);
-    // What goes to the run's folder besides, with every checkpoint and at the end. test: of the present state; NULL: none
-    // was made. NULL: nothing does.
+    // What goes to the run's folder besides, with every checkpoint and at the end. test: of the present state; NULL:
+    // none was made. NULL: nothing does.
     Status (*write)(const void *state, const char *folder, const KernTest *test);
 } KernTrainer;
 

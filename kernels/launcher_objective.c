@@ -51,8 +51,9 @@ static void put_info(const KernObjectiveInfo *info, FILE *stream) {
     put_text(stream, "form", name);
     fputs(", ", stream);
     put_text(stream, "maximises", info->help);
-    fprintf(stream, ", \"init_low\": %.9g, \"init_high\": %.9g, \"least_dim\": %d, \"target_return\": ",
-            (double)info->low, (double)info->high, info->least_dim);
+    fprintf(stream,
+            ", \"init_low\": %.9g, \"init_high\": %.9g, \"least_dim\": %d, \"target_return\": ", (double)info->low,
+            (double)info->high, info->least_dim);
     if (info->target < KERN_TARGET_NONE) {
         fprintf(stream, "%.17g", info->target);
     } else {

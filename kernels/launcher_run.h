@@ -117,7 +117,8 @@ Status launch_objective_settings(LaunchRun *run, const KernObjective *objective)
 void launch_list_objectives(const LaunchRun *run, FILE *stream);
 Status launch_list_objective(const LaunchRun *run, const char *name, FILE *stream) HOST_MUST_CHECK;
 
-// The settings that a run of a simulator, or of an objective, has by default, as config.json writes them. Free the text.
+// The settings that a run of a simulator, or of an objective, has by default, as config.json writes them. Free the
+// text.
 Status launch_default_settings(const KernTrainer *trainer, const SimSpec *sim, const KernObjective *objective,
                                char **json) HOST_MUST_CHECK;
 

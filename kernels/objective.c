@@ -12,10 +12,9 @@
 
 enum { LIBRARY_BYTES_MAX = 1 << 30 };
 
-const KernObjectiveInfo kern_objective_info[] = {
-    {0},
+const KernObjectiveInfo kern_objective_info[] = {{0},
 #define INFO_ROW(NAME, ...) {__VA_ARGS__},
-    KERN_OBJECTIVES(INFO_ROW)};
+                                                 KERN_OBJECTIVES(INFO_ROW)};
 
 // With the prefix, for messages.
 static const char *const full_names[] = {
@@ -51,7 +50,8 @@ static Status set_name(KernObjective *o, const char *argument) {
 
 static Status parse_exec(KernObjective *o, const char *command) {
     if (command[strspn(command, " \t\n")] == '\0')
-        return host_fail(STATUS_USAGE, "%s: which command? %s:COMMAND", full_names[o->kind - 1], full_names[o->kind - 1]);
+        return host_fail(STATUS_USAGE, "%s: which command? %s:COMMAND", full_names[o->kind - 1],
+                         full_names[o->kind - 1]);
     return set_name(o, command);
 }
 
@@ -59,8 +59,7 @@ static Status parse_lib(KernObjective *o, const char *path) {
     if (path[0] == '\0')
         return host_fail(STATUS_USAGE, "%s: which library? %s:PATH", full_names[o->kind - 1], full_names[o->kind - 1]);
     char *absolute = realpath(path, NULL);
-    if (absolute == NULL)
-        return host_fail(STATUS_IO, "%s:%.300s: %s", full_names[o->kind - 1], path, strerror(errno));
+    if (absolute == NULL) return host_fail(STATUS_IO, "%s:%.300s: %s", full_names[o->kind - 1], path, strerror(errno));
     Status status = set_name(o, absolute);
     free(absolute);
     return status;

@@ -1,5 +1,5 @@
-// Objectives: what an ES optimises where there is no simulator. A member's parameters go to a function, and what it gives
-// is the member's fitness, which is maximised.
+// Objectives: what an ES optimises where there is no simulator. A member's parameters go to a function, and what it
+// gives is the member's fitness, which is maximised.
 //
 //     objective:sphere           -sum x_i^2
 //     objective:rastrigin        -sum (x_i^2 + 10 - 10 cos(2 pi x_i))
@@ -35,8 +35,8 @@ enum { KERN_OBJECTIVE_TEXT_MAX = 512, KERN_OBJECTIVE_LABEL_MAX = 64 };
     K(RASTRIGIN, "rastrigin", "rastrigin", "-sum (x_i^2 + 10 - 10 cos(2 pi x_i)); 0 at 0", -5.12f, 5.12f, -1.0, 1)     \
     K(ROSENBROCK, "rosenbrock", "rosenbrock", "-sum (100 (x_(i+1) - x_i^2)^2 + (1 - x_i)^2); 0 where all are 1",       \
       -2.0f, 2.0f, -1.0, 2)                                                                                            \
-    K(SLEEP, "sleep", "sleep[:MS[:MS]]", "a random number, after MS ms (1), or after a random time between two",       \
-      0.0f, 0.0f, KERN_TARGET_NONE, 1)                                                                                 \
+    K(SLEEP, "sleep", "sleep[:MS[:MS]]", "a random number, after MS ms (1), or after a random time between two", 0.0f, \
+      0.0f, KERN_TARGET_NONE, 1)                                                                                       \
     K(EXEC, "exec", "exec:COMMAND", "a command's: it reads parameters and prints a fitness, line by line", 0.0f, 0.0f, \
       KERN_TARGET_NONE, 1)                                                                                             \
     K(LIB, "lib", "lib:PATH", "a shared library's, by shoal_objective.h; a name that ends in .so will do, too", 0.0f,  \

@@ -24,8 +24,7 @@ static bool find(void *handle, const char *name, void *function) {
 static Status load_library(const KernObjective *objective, KernLibrary *library) {
     *library = (KernLibrary){0};
     library->handle = load(kern_objective_argument(objective));
-    if (library->handle == NULL)
-        return host_fail(STATUS_USAGE, "%s: cannot be loaded: %s", objective->name, dlerror());
+    if (library->handle == NULL) return host_fail(STATUS_USAGE, "%s: cannot be loaded: %s", objective->name, dlerror());
     if (find(library->handle, "shoal_objective", &library->call)) return STATUS_OK;
     kern_library_close(library);
     return host_fail(STATUS_USAGE, "%s: has no function shoal_objective(), with C's linkage: see shoal_objective.h",

@@ -1,6 +1,6 @@
-// The built-in objectives' arithmetic, in one place for every instruction set. Terms and sums are doubles of + - * alone;
-// the sine is a float's (sim/sim_math.h). Sums are of 16 partial ones: partial k takes terms k, k + 16, ... ascending;
-// then partial k += partial k + 8, + 4, + 2, + 1.
+// The built-in objectives' arithmetic, in one place for every instruction set. Terms and sums are doubles of + - *
+// alone; the sine is a float's (sim/sim_math.h). Sums are of 16 partial ones: partial k takes terms k, k + 16, ...
+// ascending; then partial k += partial k + 8, + 4, + 2, + 1.
 #ifndef SHOAL_KERNELS_OBJECTIVE_MATH_H
 #define SHOAL_KERNELS_OBJECTIVE_MATH_H
 

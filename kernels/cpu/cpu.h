@@ -64,19 +64,19 @@ typedef struct CpuRanked {
 // The scratch of one thread.
 typedef struct CpuScratch {
     KernLanes *lanes[CPU_GANGS]; // and all but noise, flat and probe: unused with an objective
-    float *noise;     // [params_pad] of one pair
-    float *flat;      // [params_pad] one member's parameters
-    float *packed;    // [gang][slots_max][packed] the slots' members
-    float *hidden[3]; // [DENSE_SAMPLES_MAX][width_pad] activations: layers alternating, and candidates
-    float *state;     // [gang][lane][state_pad] recurrent states
+    float *noise;                // [params_pad] of one pair
+    float *flat;                 // [params_pad] one member's parameters
+    float *packed;               // [gang][slots_max][packed] the slots' members
+    float *hidden[3];            // [DENSE_SAMPLES_MAX][width_pad] activations: layers alternating, and candidates
+    float *state;                // [gang][lane][state_pad] recurrent states
     CpuProbe probe;
 } CpuScratch;
 
 typedef struct CpuEs {
     KernEs base;
     KernEsSpec spec;
-    const LanesOps *sim;         // of the backend's number of lanes; NULL: an objective
-    const LanesOps *const *sims; // [1, 8, 16 lanes]
+    const LanesOps *sim;            // of the backend's number of lanes; NULL: an objective
+    const LanesOps *const *sims;    // [1, 8, 16 lanes]
     struct CpuObjective *objective; // NULL: a simulator
     const CpuIsa *isa;
     HostPool *pool;
@@ -111,9 +111,9 @@ typedef struct CpuEvaluation {
 void cpu_noise_baseline(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
 void cpu_noise_v3(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
 void cpu_noise_v4(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
-#define CPU_DECLARE(isa)                                                                                               \
-    const float *cpu_member_##isa(const struct CpuEs *es, const KernEsJob *job, int32_t member,                        \
-                                  struct CpuScratch *scratch, CpuPair *pair);                                          \
+#define CPU_DECLARE(isa)                                                                        \
+    const float *cpu_member_##isa(const struct CpuEs *es, const KernEsJob *job, int32_t member, \
+                                  struct CpuScratch *scratch, CpuPair *pair);                   \
     double cpu_objective_##isa(KernObjectiveKind kind, const float *x, int32_t dim);
 CPU_DECLARE(baseline)
 CPU_DECLARE(v3)

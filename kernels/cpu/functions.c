@@ -7,17 +7,17 @@
 #define ISA_CAT(a, b)  ISA_CAT_(a, b)
 
 // The sum of TERM(x + i) over `count` terms.
-#define SUM_FUNCTION(name, TERM)                                     \
-    static double name(const float *x, int32_t count) {              \
-        double partial[OBJECTIVE_PARTIALS] = {0};                    \
-        int32_t first = 0;                                           \
+#define SUM_FUNCTION(name, TERM)                                                   \
+    static double name(const float *x, int32_t count) {                            \
+        double partial[OBJECTIVE_PARTIALS] = {0};                                  \
+        int32_t first = 0;                                                         \
         for (; first + OBJECTIVE_PARTIALS <= count; first += OBJECTIVE_PARTIALS) { \
-            for (int32_t k = 0; k < OBJECTIVE_PARTIALS; k++) /* vectorises */ \
-                partial[k] = partial[k] + TERM(x + first + k);       \
-        }                                                            \
-        for (int32_t k = 0; first + k < count; k++)                  \
-            partial[k] = partial[k] + TERM(x + first + k);           \
-        return objective_fold(partial);                              \
+            for (int32_t k = 0; k < OBJECTIVE_PARTIALS; k++) /* vectorises */      \
+                partial[k] = partial[k] + TERM(x + first + k);                     \
+        }                                                                          \
+        for (int32_t k = 0; first + k < count; k++)                                \
+            partial[k] = partial[k] + TERM(x + first + k);                         \
+        return objective_fold(partial);                                            \
     }
 
 SUM_FUNCTION(sphere, objective_sphere)

@@ -1,4 +1,5 @@
-// Perturbation noise, members' parameters and the ES update on the CPU. Compiled for each instruction set (ISA is defined).
+// Perturbation noise, members' parameters and the ES update on the CPU. Compiled for each instruction set (ISA is
+// defined).
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"

@@ -65,9 +65,9 @@ class ObjectiveTest(WorkersTest):
         return f"objective:exec:exec {sys.executable} -S {path}"
 
     def library(self, kind):
-        """A copy of one of tests/es/objective_library.c's."""
+        """A copy of one of tests/es/objective_module.c's."""
         path = self.path(f"lib{kind}-").with_suffix(".so")
-        shutil.copy(os.environ.get("OBJECTIVE_LIBRARY", f"{os.path.dirname(ESRUN)}/tests/objective_library_KIND.so").replace("KIND", str(kind)), path)
+        shutil.copy(os.environ.get("OBJECTIVE_LIBRARY", f"{os.path.dirname(ESRUN)}/tests/objective_module_KIND.so").replace("KIND", str(kind)), path)
         return path
 
     def same_for_all_workers(self, env, *counts, **changes):
@@ -189,6 +189,7 @@ class Names(ObjectiveTest):
             (2, ["--device cuda", "run on CPUs"], "objective:sphere", "--device=cuda"),
             (2, ["--html", "--eval"], "cartpole", "--html=x"),
             (2, ["--dim is for objectives", "cartpole"], "cartpole", "--dim=3"),
+            (2, ["--lib-hash 12", "objective:lib"], "objective:sphere", "--lib-hash=12"),
             (2, ["--init is for objectives"], "cartpole", "--init=3"),
         ]:
             with self.subTest(args=args):

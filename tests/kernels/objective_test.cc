@@ -1,5 +1,6 @@
-// Objectives without a simulator: the built-in functions against their formulas in double precision, the same bits for any
-// threads and instruction set, members, names, and where the search begins.
+// Objectives without a simulator: the built-in functions against their formulas in double precision, the same bits for
+// any threads and instruction set, members, names, and where the search begins.
+#include "host/hash.h"
 #include "kernel_reference.h"
 
 #include <atomic>
@@ -154,6 +155,26 @@ TEST_F(ObjectiveTest, TheSameBitsForAnyThreadsAndInstructionSet) {
     }
 }
 
+// The same everywhere: compilers, instruction sets, versions of this repository.
+TEST_F(ObjectiveTest, Golden) {
+    struct {
+        const char *name, *hash;
+    } golden[] = {{"objective:sphere", "?"}, {"objective:rastrigin", "?"}, {"objective:rosenbrock", "?"}};
+    for (const auto &g : golden) {
+        for (const char *isa : {"baseline", "auto"}) {
+            open(CpuWay{2, isa, 0}, g.name, 77, 64, 12345);
+            std::vector<float> params(77);
+            kern_objective_start(&spec.objective, 12345, 77, params.data());
+            write(params);
+            ASSERT_STATUS(evaluate(job(2, 0.3f)));
+            HostHash hash = host_hash_start();
+            host_hash_add(&hash, results.data(), results.size() * sizeof results[0]);
+            char text[17];
+            EXPECT_STREQ(g.hash, host_hash_text(hash, text)) << g.name << ", " << isa;
+        }
+    }
+}
+
 TEST_F(ObjectiveTest, TheLowestMemberThatOverflowsIsNamed) {
     for (int threads : {1, 3}) {
         open(CpuWay{threads, "auto", 0}, "objective:sphere", 5, 16, 9);
@@ -162,7 +183,8 @@ TEST_F(ObjectiveTest, TheLowestMemberThatOverflowsIsNamed) {
         sphere.first = 6;
         sphere.count = 10;
         ASSERT_EQ(STATUS_NUMERIC, evaluate(sphere));
-        EXPECT_NE(nullptr, std::strstr(host_message(), "objective:sphere: generation 4, member 6: the fitness is -1.125e+39"))
+        EXPECT_NE(nullptr,
+                  std::strstr(host_message(), "objective:sphere: generation 4, member 6: the fitness is -1.125e+39"))
             << host_message();
         ASSERT_EQ(STATUS_NUMERIC, evaluate({SIM_RNG_EVALUATE, 4, 0.0f, 0, 1, 1}));
         EXPECT_NE(nullptr, std::strstr(host_message(), "objective:sphere: the tested parameters")) << host_message();

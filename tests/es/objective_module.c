@@ -12,8 +12,8 @@
 
 #include "kernels/shoal_objective.h"
 
-extern const int32_t objective_library_kind; // so that no two of them are the same file
-const int32_t objective_library_kind = KIND;
+extern const int32_t objective_module_kind; // so that no two of them are the same file
+const int32_t objective_module_kind = KIND;
 
 static int32_t opened_dim, opened_threads;
 
