@@ -110,7 +110,7 @@ static void describe(const void *state, KernRunState *out) {
 static HostHash params_hash(const void *state) { return es_params_hash(&((const EsRun *)state)->es); }
 
 static Status save(const void *state, const char *path) { return es_save(&((const EsRun *)state)->es, path); }
-static Status write(const void *state, const char *folder, const KernTest *tested) {
+static Status write_best(const void *state, const char *folder, const KernTest *tested) {
     return es_best_write(&((const EsRun *)state)->es, folder, tested);
 }
 static Status load(void *state, const char *path) { return es_load(&((EsRun *)state)->es, path); }
@@ -193,7 +193,7 @@ int main(int argc, char **argv) {
         .row = metrics_row,
         .save = save,
         .load = load,
-        .write = write,
+        .write = write_best,
     };
     prof_nvtx_attach();
     int status = kern_launch(&trainer, argc, argv);
