@@ -1,5 +1,6 @@
 #include "es/es_config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels/launcher.h"
@@ -42,20 +43,20 @@ static const KernSimulatorDefault simulator_defaults[] = {
     {"position_only_cartpole", "hidden", "none"},
     {"position_only_cartpole", "recurrent", "16"},
     // All objectives, and then one.
-    {"objective", "episodes", "1"},
-    {"objective", "test_episodes", "1"},
-    {"objective", "normalize", "false"},
-    {"objective", "weight_decay", "0"},
-    {"sphere", "lr", "0.1"},
-    {"rastrigin", "pop", "512"},
-    {"rastrigin", "sigma", "2.0"},
-    {"rastrigin", "sigma_decay", "0.995"},
-    {"rastrigin", "sigma_min", "0.02"},
-    {"rastrigin", "lr", "0.2"},
-    {"rastrigin", "lr_decay", "0.99"},
-    {"rastrigin", "lr_min", "0.002"},
-    {"rosenbrock", "sigma_decay", "0.99"},
-    {"rosenbrock", "lr_decay", "0.999"},
+    {"objective:", "episodes", "1"},
+    {"objective:", "test_episodes", "1"},
+    {"objective:", "normalize", "false"},
+    {"objective:", "weight_decay", "0"},
+    {"objective:sphere", "lr", "0.1"},
+    {"objective:rastrigin", "pop", "512"},
+    {"objective:rastrigin", "sigma", "2.0"},
+    {"objective:rastrigin", "sigma_decay", "0.995"},
+    {"objective:rastrigin", "sigma_min", "0.02"},
+    {"objective:rastrigin", "lr", "0.2"},
+    {"objective:rastrigin", "lr_decay", "0.99"},
+    {"objective:rastrigin", "lr_min", "0.002"},
+    {"objective:rosenbrock", "sigma_decay", "0.99"},
+    {"objective:rosenbrock", "lr_decay", "0.999"},
 };
 
 enum { DEFAULTS = sizeof simulator_defaults / sizeof simulator_defaults[0] };
@@ -82,13 +83,14 @@ Status es_config_objective_defaults(HostConfig *config, const KernObjective *obj
                                                 "precision",  "normalize", "common_random", "test_episodes",
                                                 "time_limit", "set",       "randomize",     NULL};
     const KernObjectiveInfo *info = &kern_objective_info[objective->kind];
-    char text[32], hash[17];
+    char text[32], hash[17], name[KERN_OBJECTIVE_LABEL_MAX];
     TRY(refuse_given(config, of_simulators, "policies in simulators", objective->name));
     TRY(kern_objective_hash(objective, hash));
     TRY(host_config_set(config, CONFIG_SIMULATOR, "lib_hash", hash));
     TRY(host_config_set(config, CONFIG_SIMULATOR, "target", host_real_text(info->target, text)));
-    TRY(kern_apply_defaults(config, "objective", simulator_defaults, DEFAULTS));
-    return kern_apply_defaults(config, info->name, simulator_defaults, DEFAULTS);
+    snprintf(name, sizeof name, KERN_OBJECTIVE_PREFIX "%s", info->name);
+    TRY(kern_apply_defaults(config, KERN_OBJECTIVE_PREFIX, simulator_defaults, DEFAULTS));
+    return kern_apply_defaults(config, name, simulator_defaults, DEFAULTS);
 }
 
 // Whether the library is the one that the run began with.

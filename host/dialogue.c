@@ -17,6 +17,7 @@
 #include "host/signals.h"
 
 #define FAREWELL_S 0.5
+#define OWED_S     1.0 // for what is owed, before another process is the quicker way
 enum { POLL_MS = 20, LIFE_FD = 3, CANNOT_RUN = 126, NOT_FOUND = 127 };
 
 // $1 is the command. The first line stays behind and waits for the end of LIFE_FD.
@@ -265,22 +266,36 @@ static Status tell(HostDialogue *d, const char *question, size_t size_bytes) {
         d->is_cut = told > 0;
         if (host_stop_wanted()) return host_fail(STATUS_STOPPED, "stopped while a command is told something");
         TRY(turn(d, true, POLL_MS));
-        skip_owed(d);
     }
     d->is_cut = false;
     return STATUS_OK;
 }
 
+// Waits for the answers to what was broken off.
+static Status settle(HostDialogue *d) {
+    double until_s = host_now_s() + OWED_S;
+    while (d->owed > 0) {
+        skip_owed(d);
+        if (d->owed == 0) break;
+        if (host_stop_wanted()) return host_fail(STATUS_STOPPED, "stopped while a command computes");
+        if (host_now_s() >= until_s) return host_fail(STATUS_CORRUPT, "the command owes an answer");
+        TRY(turn(d, false, POLL_MS));
+    }
+    return STATUS_OK;
+}
+
 Status host_dialogue_ask(HostDialogue *d, const char *question, size_t size_bytes, char answer[HOST_ANSWER_MAX]) {
+    if (d->pid > 0 && d->owed > 0) {
+        Status status = settle(d);
+        if (status == STATUS_STOPPED) return status;
+        d->is_cut = d->is_cut || status != STATUS_OK; // whatever went wrong there is of the earlier question
+    }
     if (d->is_cut) give_up(d);
     if (d->pid == 0) TRY(start(d));
     TRY(turn(d, false, 0));
-    skip_owed(d);
-    if (d->owed == 0 && d->have > 0) return fail_said(d, "what it was not asked for");
+    if (d->have > 0) return fail_said(d, "what it was not asked for");
     TRY(tell(d, question, size_bytes));
-    for (;;) {
-        skip_owed(d);
-        if (d->owed == 0 && take_line(d, answer)) break;
+    while (!take_line(d, answer)) {
         if (host_stop_wanted()) {
             d->owed++;
             return host_fail(STATUS_STOPPED, "stopped while a command computes");

@@ -30,7 +30,8 @@ Status host_dialogue_open(const char *command, const char *const *environment, i
 
 // Writes a question, lines with their ends, and waits for a line. What the command prints without being asked is an
 // error. The wait counts as no look for a stop (host/signals.h), so that a command that hangs is seen to; a stop or an
-// interruption ends it, and the answer is passed over when it comes.
+// interruption ends it. The next question first waits for the answer that is owed, and passes it over; after a second,
+// or if the command has failed meanwhile, it goes to a new process.
 Status host_dialogue_ask(HostDialogue *dialogue, const char *question, size_t size_bytes,
                          char answer[HOST_ANSWER_MAX]) HOST_MUST_CHECK;
 

@@ -357,7 +357,7 @@ class Exec(ObjectiveTest):
         expected = self.good(*self.args(self.script()), "--out", self.path())
         marker, file = self.path("marker"), self.path("pids")
         hangs = f"\nif number == 3 and not os.path.exists('{marker}'):\n    open('{marker}', 'w').close()\n    time.sleep(1000)"
-        run = self.begin(*self.args(self.noting(file, hangs)), "--min-workers=3", "--hang-limit=1", workers=3, tool=ESRUN)
+        run = self.begin(*self.args(self.noting(file, hangs)), "--min-workers=3", "--hang-limit=3", workers=3, tool=ESRUN)
         done = run.end()
         self.assertTrue(marker.exists())
         self.assertEqual(expected["params_hash"], done["params_hash"])
@@ -439,6 +439,37 @@ class Libraries(ObjectiveTest):
         self.assertIn("--lib-hash", resumed.err)
         again = resumed.err.split("--lib-hash ")[1].strip()
         self.good("--resume", run.out, "--generations=31", f"--lib-hash={again}", "--device=cpu", "--bind=none")
+
+
+class Cuda(ObjectiveTest):
+    """Where there is a GPU, objectives leave it alone."""
+
+    def setUp(self):
+        super().setUp()
+        done = self.call("cartpole", "--device=cuda", "--dry-run")
+        if done.code != 0 and os.environ.get("SHOAL_TEST_CUDA") != "required":
+            self.skipTest(done.err)
+        self.assertEqual(0, done.code, done)
+
+    def test_auto_takes_the_cpu(self):
+        expected = self.unbroken("objective:rastrigin")
+        done = self.call(*self.fixed("objective:rastrigin", device="auto"), "--json", "--out", self.path())
+        self.assertIn("on the CPU: objectives without a simulator run on CPUs", done.err)
+        self.assertEqual(expected["params_hash"], done.json["params_hash"])
+        self.refused(2, ["--device cuda", "run on CPUs"], "objective:rastrigin", "--device=cuda")
+
+    def test_who_joins_goes_to_the_cpu(self):
+        """It learns what to compute when it has opened its device."""
+        call = self.args("objective:rastrigin")
+        expected = self.good(*call, "--out", self.path())
+        run = self.begin(*call, "--bind-address=tcp://127.0.0.1:*", "--min-workers=2", workers=1, tool=ESRUN)
+        run.wait_for_workers(1)
+        with subprocess.Popen([ESRUN, "--join", run.out, "--bind=none"], stderr=subprocess.PIPE, text=True) as joined:
+            done = self.same_end(expected, run)
+            self.assertGreater(done["workers"]["other_items"], 0)
+            _, err = joined.communicate(timeout=PATIENCE_S)
+            self.assertEqual(0, joined.returncode, err)
+            self.assertIn("evaluates objective:rastrigin on cpu:", err)
 
 
 if __name__ == "__main__":

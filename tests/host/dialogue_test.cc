@@ -133,10 +133,29 @@ TEST_F(Dialogue, LateAnswersArePassedOver) {
     EXPECT_STREQ("2", answer);
 }
 
+// Where it never comes, or the command ends instead, the next question goes to a new process.
+TEST_F(Dialogue, WhatIsOwedIsNotWaitedForInVain) {
+    for (const char *fate : {"sleep 1000", "exit 3"}) {
+        open(std::string("while read a; do [ $a = 1 ] && { sleep 0.2; ") + fate + "; }; echo $a; done");
+        std::thread other([] {
+            usleep(50000);
+            host_interrupt(true);
+        });
+        EXPECT_EQ(STATUS_STOPPED, ask("1\n"));
+        other.join();
+        host_interrupt(false);
+        usleep(fate[0] == 'e' ? 400000 : 0);
+        ASSERT_OK(ask("2\n")) << fate;
+        EXPECT_STREQ("2", answer) << fate;
+    }
+}
+
 TEST_F(Dialogue, AQuestionBrokenOffHalfWay) {
-    open("[ -e " + (folder / "seen") + " ] || { touch " + (folder / "seen") + "; sleep 60; }; read a; echo ${#a}");
-    std::thread other([] {
-        usleep(50000);
+    std::string seen = folder / "seen";
+    open("[ -e " + seen + " ] || { touch " + seen + "; sleep 60; }; read a; echo ${#a}");
+    std::thread other([&seen] {
+        while (access(seen.c_str(), F_OK) != 0)
+            usleep(1000);
         host_interrupt(true);
     });
     EXPECT_EQ(STATUS_STOPPED, ask(std::string(300000, '1') + "\n"));
