@@ -4,13 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "es/es_best.h"
 #include "es/es_remote.h"
 #include "es/es_trainers.h"
 #include "host/clock.h"
 #include "host/trace.h"
 #include "sim/sim_rng.h"
 
-enum EsItem { ES_EPISODES, ES_SUMS, ES_FITNESS, ES_SHAPED, ES_PARAMS, ES_FIRST, ES_SECOND };
+enum EsItem { ES_EPISODES, ES_SUMS, ES_FITNESS, ES_SHAPED, ES_PARAMS, ES_FIRST, ES_SECOND, ES_BEST };
+
+static bool has_best(const KernEsSpec *spec) { return spec->objective.kind != KERN_OBJECTIVE_NONE; }
 
 static Status plan_host(const EsConfig *config, const KernEsSpec *spec, HostPlan *plan) {
     size_t members = (size_t)spec->members, episodes = members * (size_t)spec->episodes;
@@ -23,7 +26,7 @@ static Status plan_host(const EsConfig *config, const KernEsSpec *spec, HostPlan
     TRY(host_plan_add(plan, "parameters (host copy)", params, sizeof(float), NULL));
     TRY(host_plan_add(plan, "Adam first moments (host copy)", params, sizeof(float), NULL));
     TRY(host_plan_add(plan, "Adam second moments (host copy)", params, sizeof(float), NULL));
-    return STATUS_OK;
+    return host_plan_add(plan, "best parameters", has_best(spec) ? 2 : 0, params * sizeof(float), NULL);
 }
 
 Status es_plan(KernBackend *backend, const EsConfig *config, HostPlan *plan) {
@@ -48,7 +51,14 @@ static Status open_parts(Es *es) {
     es->first = host_block_at(&es->block, &plan, ES_FIRST);
     es->second = host_block_at(&es->block, &plan, ES_SECOND);
     TRY(es->backend->ops->es_open(es->backend, &es->spec, &es->kern));
-    policy_init(&es->spec.policy, es->spec.seed, es->params);
+    if (has_best(&es->spec)) {
+        es->best = (EsBest){.fitness = -INFINITY, .at = {-1, -1}, .next_member = -1};
+        es->best.params = host_block_at(&es->block, &plan, ES_BEST);
+        es->best.next = es->best.params + es->spec.policy.params;
+        kern_objective_start(&es->spec.objective, es->spec.seed, es->spec.policy.params, es->params);
+    } else {
+        policy_init(&es->spec.policy, es->spec.seed, es->params);
+    }
     es_derive_schedule(es);
     return es->backend->ops->es_write(es->kern, es->params, es->first, es->second);
 }
@@ -220,6 +230,7 @@ Status es_update(Es *es, int32_t first, int32_t count) {
         .epsilon = 1e-8f,
         .weight_decay = (float)es->config.weight_decay,
     };
+    TRY(es_best_find(es));
     TRY(ops->es_shape(es->kern, es->fitness, es->shaped));
     return ops->es_update(es->kern, &step, es->shaped, first, count);
 }
@@ -227,6 +238,7 @@ Status es_update(Es *es, int32_t first, int32_t count) {
 void es_commit(Es *es, const EsOutcome *outcome) {
     for (int32_t m = 0; outcome->report.lost > 0 && m < es->spec.members; m++)
         if (es->fitness[m] == -INFINITY) es->lost[es->lost_count++] = (EsLost){es->generation, m};
+    es_best_commit(es);
     es->normalizer = outcome->normalizer;
     es->generation = outcome->report.generation;
     es->env_steps = outcome->report.env_steps_total;

@@ -41,6 +41,15 @@ typedef struct EsLost {
     int64_t generation, member;
 } EsLost;
 
+// The best parameters of an objective's members; see es/es_best.h.
+typedef struct EsBest {
+    float fitness;       // -infinity: none yet
+    int64_t at[2];       // generation, member; -1
+    float *params;       // [params]; NULL: a simulator's, of which none are kept
+    int32_t next_member; // of the generation under way; -1: it has none that is better
+    float *next;         // [params]
+} EsBest;
+
 typedef struct Es {
     EsConfig config;
     KernEsSpec spec;
@@ -55,6 +64,7 @@ typedef struct Es {
     EsLost *lost; // [lost_count] of completed generations
     int64_t lost_count, lost_room;
     float *params, *first, *second; // [params]
+    EsBest best;
     // Derived from (settings, generation), by repeated multiplication so that every machine gets the same bits.
     double sigma, lr, beta1_power, beta2_power;
     // Buffers of one generation or test.

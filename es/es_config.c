@@ -1,5 +1,6 @@
 #include "es/es_config.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "kernels/launcher.h"
@@ -41,11 +42,98 @@ static const KernSimulatorDefault simulator_defaults[] = {
     {"bipedal_walker_hardcore", "pop", "64"},
     {"position_only_cartpole", "hidden", "none"},
     {"position_only_cartpole", "recurrent", "16"},
+    // All objectives, and then one.
+    {"objective:", "episodes", "1"},
+    {"objective:", "test_episodes", "1"},
+    {"objective:", "normalize", "false"},
+    {"objective:", "weight_decay", "0"},
+    {"objective:sphere", "lr", "0.1"},
+    {"objective:rastrigin", "pop", "512"},
+    {"objective:rastrigin", "sigma", "2.0"},
+    {"objective:rastrigin", "sigma_decay", "0.995"},
+    {"objective:rastrigin", "sigma_min", "0.02"},
+    {"objective:rastrigin", "lr", "0.2"},
+    {"objective:rastrigin", "lr_decay", "0.99"},
+    {"objective:rastrigin", "lr_min", "0.002"},
+    {"objective:rosenbrock", "sigma_decay", "0.99"},
+    {"objective:rosenbrock", "lr_decay", "0.999"},
 };
 
+enum { DEFAULTS = sizeof simulator_defaults / sizeof simulator_defaults[0] };
+
+// Refuses options of the command line that are for something else.
+static Status refuse_given(const HostConfig *config, const char *const *names, const char *what, const char *env) {
+    for (; *names != NULL; names++) {
+        char name[HOST_CONFIG_NAME_MAX];
+        if (host_config_layer(config, *names) != CONFIG_ARGS) continue;
+        return host_fail(STATUS_USAGE, "--%s is for %s: leave it out for %.200s", host_config_spell(*names, true, name),
+                         what, env);
+    }
+    return STATUS_OK;
+}
+
 Status es_config_simulator_defaults(HostConfig *config, const SimSpec *sim) {
-    return kern_simulator_defaults(config, sim, simulator_defaults,
-                                   sizeof simulator_defaults / sizeof simulator_defaults[0]);
+    static const char *const of_objectives[] = {"dim", "init", "lib_hash", NULL};
+    TRY(refuse_given(config, of_objectives, "objectives", sim->name));
+    return kern_simulator_defaults(config, sim, simulator_defaults, DEFAULTS);
+}
+
+Status es_config_objective_defaults(HostConfig *config, const KernObjective *objective) {
+    static const char *const of_simulators[] = {"episodes",   "hidden",    "recurrent",     "activation",
+                                                "precision",  "normalize", "common_random", "test_episodes",
+                                                "time_limit", "set",       "randomize",     NULL};
+    const KernObjectiveInfo *info = &kern_objective_info[objective->kind];
+    char text[32], hash[17], name[KERN_OBJECTIVE_LABEL_MAX];
+    TRY(refuse_given(config, of_simulators, "policies in simulators", objective->name));
+    TRY(kern_objective_hash(objective, hash));
+    TRY(host_config_set(config, CONFIG_SIMULATOR, "lib_hash", hash));
+    TRY(host_config_set(config, CONFIG_SIMULATOR, "target", host_real_text(info->target, text)));
+    snprintf(name, sizeof name, KERN_OBJECTIVE_PREFIX "%s", info->name);
+    TRY(kern_apply_defaults(config, KERN_OBJECTIVE_PREFIX, simulator_defaults, DEFAULTS));
+    return kern_apply_defaults(config, name, simulator_defaults, DEFAULTS);
+}
+
+// Whether the library is the one that the run began with.
+static Status check_hash(const EsConfig *config, const KernObjective *objective) {
+    char hash[17];
+    TRY(kern_objective_hash(objective, hash));
+    if (strcmp(hash, config->lib_hash) == 0) return STATUS_OK;
+    if (objective->kind != KERN_OBJECTIVE_LIB)
+        return host_fail(STATUS_USAGE, "--lib-hash %s: it is for objective:lib, not for %.200s", config->lib_hash,
+                         config->env);
+    return host_fail(
+        STATUS_USAGE,
+        "%s: the library here is another one, of hash %s, not %s, which the run has; to go on with this one: "
+        "--lib-hash %s",
+        config->env, hash, config->lib_hash, hash);
+}
+
+static Status objective_spec(const EsConfig *config, KernEsSpec *spec) {
+    KernObjective *o = &spec->objective;
+    TRY(kern_objective_parse(config->env, o));
+    int32_t least = kern_objective_info[o->kind].least_dim;
+    if (config->dim < least) {
+        return host_fail(STATUS_USAGE, "--dim %lld: %s takes at least %d parameters", (long long)config->dim, o->name,
+                         least);
+    }
+    if (config->episodes != 1 || config->test_episodes != 1 || config->normalize) {
+        return host_fail(STATUS_USAGE,
+                         "%s: members are evaluated once, and nothing is normalised: episodes = 1, "
+                         "test_episodes = 1, normalize = false",
+                         o->name);
+    }
+    spec->policy.params = (int32_t)config->dim;
+    TRY(check_hash(config, o));
+    return kern_objective_set_start(o, config->init);
+}
+
+static Status policy_spec(const EsConfig *config, KernEsSpec *spec) {
+    TRY(kern_sim_of_settings(&spec->sim, config->env, config->time_limit, &config->set, &config->randomize));
+    TRY(policy_shape(&spec->policy, spec->sim.spec, config->hidden.at, config->hidden.count,
+                     config->activation == 0 ? POLICY_TANH : POLICY_RELU));
+    TRY(policy_set_recurrent(&spec->policy, (int32_t)config->recurrent));
+    spec->policy.precision = config->precision == 0 ? POLICY_FLOAT32 : POLICY_BF16;
+    return STATUS_OK;
 }
 
 Status es_config_spec(const EsConfig *config, KernEsSpec *spec) {
@@ -61,11 +149,7 @@ Status es_config_spec(const EsConfig *config, KernEsSpec *spec) {
         return host_fail(STATUS_USAGE, "--pop %lld x --episodes %lld: at most %d episodes in a generation",
                          (long long)config->pop, (long long)config->episodes, INT32_MAX);
     }
-    TRY(kern_sim_of_settings(&spec->sim, config->env, config->time_limit, &config->set, &config->randomize));
-    TRY(policy_shape(&spec->policy, spec->sim.spec, config->hidden.at, config->hidden.count,
-                     config->activation == 0 ? POLICY_TANH : POLICY_RELU));
-    TRY(policy_set_recurrent(&spec->policy, (int32_t)config->recurrent));
-    spec->policy.precision = config->precision == 0 ? POLICY_FLOAT32 : POLICY_BF16;
+    TRY(kern_objective_is(config->env) ? objective_spec(config, spec) : policy_spec(config, spec));
     spec->seed = (uint64_t)config->seed;
     spec->members = (int32_t)config->pop;
     spec->episodes = (int32_t)config->episodes;

@@ -22,6 +22,9 @@ const ConfigTable *es_config_table(void);
 // Applies the defaults that suit the simulator, below whatever was given.
 Status es_config_simulator_defaults(HostConfig *config, const SimSpec *sim) HOST_MUST_CHECK;
 
+// The same of an objective. What is given and has no meaning for it is refused.
+Status es_config_objective_defaults(HostConfig *config, const KernObjective *objective) HOST_MUST_CHECK;
+
 // Checks what no single range can (an even population, sigma_min <= sigma, ...) and makes the kernels' specification.
 Status es_config_spec(const EsConfig *config, KernEsSpec *spec) HOST_MUST_CHECK;
 

@@ -1,4 +1,5 @@
 // The training state as a checkpoint file.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,8 @@ typedef struct EsScalars {
     int64_t progress[2]; // generation, env_steps
     double train_s;
 } EsScalars;
+
+static bool has_best(const Es *es) { return es->best.params != NULL; }
 
 enum { STATE_TENSORS = 8, STATE_TENSORS_MAX = 16 };
 
@@ -30,10 +33,19 @@ static void list_tensors(const Es *es, const EsScalars *scalars, HostTensor tens
     memcpy(tensors, list, sizeof list);
 }
 
+// "objective-rastrigin of 100": a command's or a library's name is a setting, and may change its place.
+static const char *kind_text(const Es *es, char text[POLICY_TEXT_MAX]) {
+    char label[KERN_OBJECTIVE_LABEL_MAX];
+    if (!has_best(es)) return policy_text(&es->spec.policy, es->spec.sim.spec, text);
+    snprintf(text, POLICY_TEXT_MAX, "%s of %d", kern_objective_label(es->spec.objective.kind, label),
+             es->spec.policy.params);
+    return text;
+}
+
 static HostRunState run_state(const Es *es, char policy[POLICY_TEXT_MAX]) {
     return (HostRunState){
         .algorithm = "es",
-        .policy = policy_text(&es->spec.policy, es->spec.sim.spec, policy),
+        .policy = kind_text(es, policy),
         .params_hash = es_params_hash(es),
         .table = es_config_table(),
         .values = &es->config,
@@ -43,8 +55,14 @@ static HostRunState run_state(const Es *es, char policy[POLICY_TEXT_MAX]) {
 // All tensors; returns how many.
 static int list_all(const Es *es, const EsScalars *scalars, HostTensor tensors[STATE_TENSORS_MAX]) {
     list_tensors(es, scalars, tensors);
-    tensors[STATE_TENSORS] = (HostTensor){"lost", HOST_DTYPE_I64, 2, {es->lost_count, 2}, es->lost};
-    return STATE_TENSORS + (es->lost_count > 0);
+    int count = STATE_TENSORS;
+    if (es->lost_count > 0) tensors[count++] = (HostTensor){"lost", HOST_DTYPE_I64, 2, {es->lost_count, 2}, es->lost};
+    if (!has_best(es)) return count;
+    const EsBest *best = &es->best;
+    tensors[count++] = (HostTensor){"best", HOST_DTYPE_F32, 1, {es->spec.policy.params}, best->params};
+    tensors[count++] = (HostTensor){"best_fitness", HOST_DTYPE_F32, 1, {1}, &best->fitness};
+    tensors[count++] = (HostTensor){"best_at", HOST_DTYPE_I64, 1, {2}, best->at};
+    return count;
 }
 
 Status es_save(const Es *es, const char *path) {
@@ -95,19 +113,37 @@ static Status read_lost(Es *es, const HostCheckpoint *file) {
     return STATUS_OK;
 }
 
+static Status read_best(Es *es, const HostCheckpoint *file) {
+    EsBest *best = &es->best;
+    if (!has_best(es)) return STATUS_OK;
+    TRY(host_checkpoint_read(file, "best", HOST_DTYPE_F32, 1, (const int64_t[]){es->spec.policy.params}, best->params));
+    TRY(host_checkpoint_read(file, "best_fitness", HOST_DTYPE_F32, 1, (const int64_t[]){1}, &best->fitness));
+    return host_checkpoint_read(file, "best_at", HOST_DTYPE_I64, 1, (const int64_t[]){2}, best->at);
+}
+
+static void take_best(Es *es, const EsBest *loaded) {
+    EsBest *best = &es->best;
+    if (!has_best(es)) return;
+    best->fitness = loaded->fitness;
+    memcpy(best->at, loaded->at, sizeof best->at);
+    memcpy(best->params, loaded->params, (size_t)es->spec.policy.params * sizeof *best->params);
+}
+
 Status es_load_from(Es *es, const HostCheckpoint *file, const char *path) {
     size_t params = (size_t)es->spec.policy.params;
-    float *vectors = calloc(3 * params, sizeof *vectors);
+    float *vectors = calloc(4 * params, sizeof *vectors);
     if (vectors == NULL) return host_fail(STATUS_MEMORY, "no memory for %zu parameters", params);
     Es loaded = *es;
     loaded.params = vectors;
     loaded.first = vectors + params;
     loaded.second = vectors + 2 * params;
+    if (has_best(es)) loaded.best.params = vectors + 3 * params;
     EsScalars scalars = {0};
     loaded.lost = NULL;
     loaded.lost_room = 0;
     Status status = read_tensors(&loaded, &scalars, file, path);
     if (status == STATUS_OK) status = read_lost(&loaded, file);
+    if (status == STATUS_OK) status = read_best(&loaded, file);
     // What can fail comes first.
     if (status == STATUS_OK) {
         status = es->backend->ops->es_write(es->kern, loaded.params, loaded.first, loaded.second);
@@ -116,6 +152,7 @@ Status es_load_from(Es *es, const HostCheckpoint *file, const char *path) {
         memcpy(es->params, loaded.params, params * sizeof *vectors);
         memcpy(es->first, loaded.first, params * sizeof *vectors);
         memcpy(es->second, loaded.second, params * sizeof *vectors);
+        take_best(es, &loaded.best);
         es->normalizer = loaded.normalizer;
         free(es->lost);
         es->lost = loaded.lost;

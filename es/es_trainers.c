@@ -59,6 +59,10 @@ uint64_t es_state_hash(const Es *es) {
     host_hash_add(&hash, &es->normalizer.count, sizeof es->normalizer.count);
     host_hash_add(&hash, es->normalizer.sum, sums_bytes);
     host_hash_add(&hash, es->normalizer.square, sums_bytes);
+    if (es->best.params == NULL) return hash.state;
+    host_hash_add(&hash, &es->best.fitness, sizeof es->best.fitness);
+    host_hash_add(&hash, es->best.at, sizeof es->best.at);
+    host_hash_add(&hash, es->best.params, bytes);
     return hash.state;
 }
 

@@ -1,9 +1,11 @@
 // esrun: trains a policy by evolution strategies.
 #include <stdio.h>
 
+#include "es/es_best.h"
 #include "es/es_remote.h"
 #include "es/es_trainers.h"
 #include "kernels/launcher.h"
+#include "kernels/objective_library.h"
 #include "profiler/prof_launch.h"
 #include "profiler/prof_nvtx.h"
 
@@ -43,7 +45,8 @@ static void metrics_row(const void *state, double *row) {
 
 static Status check(const void *values) {
     KernEsSpec spec;
-    return es_config_spec(values, &spec);
+    TRY(es_config_spec(values, &spec));
+    return spec.objective.kind == KERN_OBJECTIVE_LIB ? kern_library_check(&spec.objective) : STATUS_OK;
 }
 
 static Status plan_run(KernBackend *backend, const void *values, KernRunPlan *plan) {
@@ -54,6 +57,11 @@ static Status plan_run(KernBackend *backend, const void *values, KernRunPlan *pl
     plan->params = spec.policy.params;
     plan->env_steps = config->pop * config->episodes * config->time_limit;
     plan->env_steps_key = "env_steps_per_generation_max";
+    if (spec.objective.kind != KERN_OBJECTIVE_NONE) {
+        snprintf(plan->work, sizeof plan->work, "population: %lld members, each evaluated once in a generation",
+                 (long long)config->pop);
+        return STATUS_OK;
+    }
     snprintf(plan->work, sizeof plan->work,
              "population: %lld members x %lld episodes, at most %lld env steps in a generation", (long long)config->pop,
              (long long)config->episodes, (long long)plan->env_steps);
@@ -95,12 +103,16 @@ static void describe(const void *state, KernRunState *out) {
         .envs = es->config.pop,
         .train_s = es->train_s,
         .params = es->spec.policy.params,
+        .best_return = (double)es->best.fitness,
     };
 }
 
 static HostHash params_hash(const void *state) { return es_params_hash(&((const EsRun *)state)->es); }
 
 static Status save(const void *state, const char *path) { return es_save(&((const EsRun *)state)->es, path); }
+static Status write_best(const void *state, const char *folder, const KernTest *tested) {
+    return es_best_write(&((const EsRun *)state)->es, folder, tested);
+}
 static Status load(void *state, const char *path) { return es_load(&((EsRun *)state)->es, path); }
 
 static Status attach(void *state, HostMember *member, KernTrainers *trainers) {
@@ -149,9 +161,10 @@ int main(int argc, char **argv) {
         .tool = "esrun",
         .version = SHOAL_VERSION,
         .help = "esrun ENV [options]        train a policy for a simulator by evolution strategies\n"
+                "esrun objective:NAME       maximise a function of --dim N parameters, which may be your own\n"
                 "esrun --resume DIR         go on with a run\n"
                 "esrun --eval RUN           test the policy of a run; --html FILE shows its episodes in a browser\n"
-                "esrun --list | --list ENV  the simulators; one simulator's parameters and defaults\n"
+                "esrun --list | --list ENV  the simulators and objectives; one's parameters and defaults\n"
                 "esrun ENV --workers N      train with the help of N - 1 evaluators\n"
                 "esrun ENV --workers N --trainers T   T of them hold the state and share its update\n"
                 "esrun --join ENDPOINT      evaluate for a run elsewhere\n"
@@ -167,6 +180,7 @@ int main(int argc, char **argv) {
         .column_count = sizeof columns / sizeof columns[0],
         .workers = &workers,
         .defaults = es_config_simulator_defaults,
+        .objective_defaults = es_config_objective_defaults,
         .check = check,
         .plan = plan_run,
         .open = open_run,
@@ -179,6 +193,7 @@ int main(int argc, char **argv) {
         .row = metrics_row,
         .save = save,
         .load = load,
+        .write = write_best,
     };
     prof_nvtx_attach();
     int status = kern_launch(&trainer, argc, argv);

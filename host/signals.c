@@ -52,10 +52,14 @@ Status host_signals_install(void) {
     return handle(SIGPIPE, SIG_IGN);
 }
 
-bool host_stop_requested(void) {
-    atomic_fetch_add_explicit(&looks, 1, memory_order_relaxed);
+bool host_stop_wanted(void) {
     return atomic_load_explicit(&stop_flag, memory_order_relaxed) ||
            atomic_load_explicit(&interrupt_flag, memory_order_relaxed);
+}
+
+bool host_stop_requested(void) {
+    atomic_fetch_add_explicit(&looks, 1, memory_order_relaxed);
+    return host_stop_wanted();
 }
 
 int64_t host_stop_looks(void) { return atomic_load_explicit(&looks, memory_order_relaxed); }

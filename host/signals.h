@@ -32,6 +32,8 @@ Status host_signals_install(void) HOST_MUST_CHECK;
 // Looked at by every loop that computes: whether to end now, be it for a stop or for an interruption.
 bool host_stop_requested(void);
 bool host_stop_pending(void); // whether a stop was asked for; no loop that computes looks
+// The same as host_stop_requested(), but no look: for waits for what may hang.
+bool host_stop_wanted(void);
 void host_stop_request(void);
 void host_stop_clear(void); // for tests
 

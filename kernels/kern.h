@@ -18,6 +18,7 @@
 #include "host/plan.h"
 #include "host/pool.h"
 #include "host/status.h"
+#include "kernels/objective.h"
 #include "kernels/policy.h"
 #include "sim/sim_spec.h"
 
@@ -96,8 +97,9 @@ typedef struct KernBatch {
 // ---- evolution strategies ------------------------------------------------------------------------------------------
 
 typedef struct KernEsSpec {
-    KernSim sim;
-    PolicyShape policy;
+    KernObjective objective; // KERN_OBJECTIVE_NONE: a policy in a simulator
+    KernSim sim;             // none with an objective
+    PolicyShape policy;      // with an objective params alone counts: how many the function takes
     uint64_t seed;
     int32_t members;  // even: members 2p and 2p+1 are params + sigma noise(p) and params - sigma noise(p)
     int32_t episodes; // per member and generation
@@ -113,7 +115,7 @@ typedef struct KernEsJob {
     int32_t episodes;     // per member
 } KernEsJob;
 
-// An episode's outcome.
+// An episode's outcome; with an objective an evaluation's: the fitness, and length 1.
 typedef struct KernEpisode {
     float episode_return;
     int32_t length;
@@ -174,11 +176,14 @@ typedef struct KernOps {
     // Parameters, Adam's first and second moments, each [params], host memory.
     Status (*es_write)(KernEs *es, const float *params, const float *first, const float *second);
     Status (*es_read)(KernEs *es, float *params, float *first, float *second);
-    // Runs job->count x job->episodes whole episodes. episodes: [count][episodes]; sums: [count][episodes][2][obs], the
-    // sum and the sum of squares of each observation that the policy saw, before normalisation, or NULL. STATUS_STOPPED
-    // when a stop was asked for on the way.
+    // Runs job->count x job->episodes whole episodes, or evaluates an objective as often. episodes: [count][episodes];
+    // sums: [count][episodes][2][obs], the sum and the sum of squares of each observation that the policy saw, before
+    // normalisation, or NULL. STATUS_STOPPED when a stop was asked for on the way. Objectives have no sums, and run on
+    // CPUs alone.
     Status (*es_evaluate)(KernEs *es, const KernEsJob *job, const KernNormalizer *normalizer, KernEpisode *episodes,
                           float *sums);
+    // The parameters of one of the job's members as they are evaluated, host memory. Objectives alone have it.
+    Status (*es_member)(KernEs *es, const KernEsJob *job, int32_t member, float *params);
     // Centred ranks of `fitness` [members] in [-0.5, 0.5]; ties share the mean rank.
     Status (*es_shape)(KernEs *es, const float *fitness, float *shaped);
     // One Adam step up the estimated gradient, from shaped fitness [members], of parameters [first, first + count);

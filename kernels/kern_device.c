@@ -17,7 +17,11 @@ static Status open_cpu(const KernDeviceOptions *options, KernDevice *device) {
 Status kern_device_open(const KernDeviceOptions *options, KernDevice *device) {
     memset(device, 0, sizeof *device);
     char reason[512] = "";
-    if (options->kind != KERN_DEVICE_CPU) {
+    if (options->not_cuda != NULL && options->kind == KERN_DEVICE_CUDA)
+        return host_fail(STATUS_USAGE, "--device cuda: %s", options->not_cuda);
+    if (options->not_cuda != NULL && options->kind == KERN_DEVICE_AUTO) {
+        snprintf(reason, sizeof reason, "%s", options->not_cuda);
+    } else if (options->kind != KERN_DEVICE_CPU) {
         Status status = kern_cuda_open(options->gpu, &device->backend);
         if (status != STATUS_OK && options->kind == KERN_DEVICE_CUDA) return status;
         if (status != STATUS_OK) snprintf(reason, sizeof reason, "%.*s", (int)sizeof reason - 1, host_message());

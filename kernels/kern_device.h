@@ -22,7 +22,8 @@ typedef struct KernDeviceOptions {
     HostBind bind;
     const char *isa;
     int lanes;
-    bool quiet; // do not say why it is the CPU
+    bool quiet;           // do not say why it is the CPU
+    const char *not_cuda; // why it cannot be a GPU; NULL: it can
 } KernDeviceOptions;
 
 typedef struct KernDevice {

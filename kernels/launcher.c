@@ -25,6 +25,13 @@ static void set_stopped(LaunchRun *run) {
 
 // ---- training ------------------------------------------------------------------------------------------------------
 
+static Status write_more(const LaunchRun *run) {
+    const KernTrainer *trainer = run->trainer;
+    bool is_tested = run->has_test && run->tested_at == run->at.done;
+    if (trainer->write == NULL) return STATUS_OK;
+    return trainer->write(trainer->state, run->dir.path, is_tested ? &run->test : NULL);
+}
+
 static Status save(LaunchRun *run) {
     if (run->saved == run->at.done) return STATUS_OK;
     char path[HOST_PATH_MAX];
@@ -32,6 +39,7 @@ static Status save(LaunchRun *run) {
     TRY(run->trainer->save(run->trainer->state, path));
     run->saved = run->at.done;
     if (run->trainers != NULL) kern_trainers_saved(run->trainers, run->saved);
+    TRY(write_more(run));
     return host_run_dir_prune(&run->dir, CHECKPOINTS_KEPT);
 }
 
@@ -81,14 +89,21 @@ static Status test(LaunchRun *run, uint32_t round, KernTest *result) {
     return status;
 }
 
+static Status test_state(LaunchRun *run, uint32_t round) {
+    run->has_test = false; // one that is stopped is none
+    TRY(test(run, round, &run->test));
+    run->has_test = true;
+    run->tested_at = run->at.done;
+    return STATUS_OK;
+}
+
 // Tests the policy; `held` when it meets the target, and then again on other seeds.
 static Status test_target(LaunchRun *run, bool *held) {
     uint32_t round = 2 * (uint32_t)run->at.done;
-    TRY(test(run, round, &run->test));
-    run->has_test = true;
+    TRY(test_state(run, round));
     if (run->trainers != NULL)
         kern_trainers_tested(run->trainers, (KernTested){run->test.return_mean, run->test.return_std});
-    *held = run->test.return_mean >= run->options.target;
+    *held = run->options.target < KERN_TARGET_NONE && run->test.return_mean >= run->options.target;
     if (!*held || !run->options.stop_at_target) return STATUS_OK;
     KernTest again;
     TRY(test(run, round + 1, &again));
@@ -102,10 +117,17 @@ static bool is_test_due(const LaunchRun *run) {
 
 static void show_progress(LaunchRun *run, const KernStepReport *report) {
     char test_text[48] = "", return_text[48] = "", text[160];
-    if (run->has_test) snprintf(test_text, sizeof test_text, " (test %.1f)", run->test.return_mean);
-    if (isfinite(report->return_mean)) snprintf(return_text, sizeof return_text, " %.1f", report->return_mean);
-    snprintf(text, sizeof text, "return%s%s, %.1fM env steps/s", return_text, test_text,
-             (double)report->env_steps / report->wall_s * 1e-6);
+    bool is_objective = launch_is_objective(run);
+    const char *form = is_objective ? " (test %.6g)" : " (test %.1f)";
+    double per_s = (double)report->env_steps / report->wall_s;
+    if (run->has_test) snprintf(test_text, sizeof test_text, form, run->test.return_mean);
+    if (isfinite(report->return_mean))
+        snprintf(return_text, sizeof return_text, is_objective ? " %.6g" : " %.1f", report->return_mean);
+    if (is_objective) {
+        snprintf(text, sizeof text, "fitness%s%s, %.0f evaluations/s", return_text, test_text, per_s);
+    } else {
+        snprintf(text, sizeof text, "return%s%s, %.1fM env steps/s", return_text, test_text, per_s * 1e-6);
+    }
     host_progress_update(&run->progress, run->at.done, text);
 }
 
@@ -161,7 +183,7 @@ static Status train(LaunchRun *run) {
 }
 
 static Status final_test(LaunchRun *run) {
-    TRY(test(run, KERN_TEST_FINAL, &run->test));
+    TRY(test_state(run, KERN_TEST_FINAL));
     run->is_tested = true;
     return STATUS_OK;
 }
@@ -173,6 +195,7 @@ static Status finish(LaunchRun *run) {
         set_stopped(run);
         status = STATUS_OK;
     }
+    if (status == STATUS_OK && run->is_tested) status = write_more(run);
     return status;
 }
 
@@ -200,7 +223,8 @@ static Status open_run(LaunchRun *run) {
     bool resume = run->options.resume[0] != '\0';
     char *json = NULL;
     run->saved = -1;
-    TRY(resume ? load_newest(run) : host_run_dir_create(&run->dir, run->options.out, run->options.env));
+    char label[KERN_OBJECTIVE_LABEL_MAX];
+    TRY(resume ? load_newest(run) : host_run_dir_create(&run->dir, run->options.out, launch_label(run, label)));
     look(run);
     TRY(host_config_to_json(&run->config, &json));
     Status status = host_run_dir_write_config(&run->dir, json);
@@ -288,6 +312,7 @@ Status launch_open_device(LaunchRun *run) {
         .isa = host_config_text(config, "isa", isa, sizeof isa),
         .lanes = (int)host_config_int(config, "lanes"),
         .quiet = run->options.quiet,
+        .not_cuda = launch_is_objective(run) ? "objectives without a simulator run on CPUs" : NULL,
     };
     return kern_device_open(&options, &run->device);
 }

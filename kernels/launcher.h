@@ -31,12 +31,16 @@ extern "C" {
 Status kern_sim_of_settings(KernSim *sim, const char *env, int64_t time_limit, const HostTextList *set,
                             const HostTextList *randomize) HOST_MUST_CHECK;
 
-// One default that suits a simulator better than the option table's.
+// One default that suits a simulator, or an objective, better than the option table's.
 typedef struct KernSimulatorDefault {
     const char *sim, *option, *value;
 } KernSimulatorDefault;
 
-// Applies them below whatever was given, with the simulator's own target and time limit.
+// Applies those of a name below whatever was given.
+Status kern_apply_defaults(HostConfig *config, const char *name, const KernSimulatorDefault *defaults,
+                           int count) HOST_MUST_CHECK;
+
+// The same, with the simulator's own target and time limit.
 Status kern_simulator_defaults(HostConfig *config, const SimSpec *sim, const KernSimulatorDefault *defaults,
                                int count) HOST_MUST_CHECK;
 
@@ -48,6 +52,7 @@ typedef struct KernRunState {
     double train_s;      // spent in steps and tests, over all calls of a resumed run
     int64_t envs;        // in flight: environments, or members of a population
     int32_t params;      // number of parameters
+    double best_return;  // of an objective: of its best member; -infinity: none yet
 } KernRunState;
 
 // What a step did, for the line of progress.
@@ -111,6 +116,8 @@ typedef struct KernTrainer {
 
     // Applies the defaults that suit the simulator, below whatever was given.
     Status (*defaults)(HostConfig *config, const SimSpec *sim);
+    // The same of an objective without a simulator. NULL: it trains on simulators alone.
+    Status (*objective_defaults)(HostConfig *config, const KernObjective *objective);
     // Checks what no single range can.
     Status (*check)(const void *values);
     // Whether a run made with the settings `then` may go on with `now`; of those that may change at all. NULL: it may.
@@ -130,6 +137,9 @@ typedef struct KernTrainer {
     void (*row)(const void *state, double *row); // of metrics.csv after a step, [column_count]
     Status (*save)(const void *state, const char *path);
     Status (*load)(void *state, const char *path);
+    // What goes to the run's folder besides, with every checkpoint and at the end. test: of the present state; NULL:
+    // none was made. NULL: nothing does.
+    Status (*write)(const void *state, const char *folder, const KernTest *test);
 } KernTrainer;
 
 // The whole program; gives its exit status: 0 done, 1 the run failed, 2 bad usage.

@@ -91,16 +91,17 @@ static void describe(LaunchJob *job) {
     job->evaluators = workers > job->trainers ? workers - job->trainers : 0;
     job->cores = run->options.threads > 0 ? run->options.threads : 1;
     job->needs_gpu = host_config_choice(&run->config, "device") == KERN_DEVICE_CUDA;
-    snprintf(job->what, sizeof job->what, "%s by %s %s: %d trainer%s, %d evaluator%s", run->options.env,
+    char label[KERN_OBJECTIVE_LABEL_MAX];
+    snprintf(job->what, sizeof job->what, "%s by %s %s: %d trainer%s, %d evaluator%s", launch_label(run, label),
              run->trainer->tool, run->trainer->version, job->trainers, job->trainers == 1 ? "" : "s", job->evaluators,
              job->evaluators == 1 ? "" : "s");
 }
 
 Status launch_emit(const LaunchRun *run, FILE *stream) {
     const LaunchOptions *o = &run->options;
-    char folder[HOST_TEXT_MAX];
+    char folder[HOST_TEXT_MAX], label[KERN_OBJECTIVE_LABEL_MAX];
     TRY(check(run));
-    snprintf(folder, sizeof folder, "runs/%s", o->env);
+    snprintf(folder, sizeof folder, "runs/%s", launch_label(run, label));
     LaunchJob job = {.run = run, .folder = o->resume[0] != '\0' ? o->resume : o->out[0] != '\0' ? o->out : folder};
     describe(&job);
     name_job(&job);

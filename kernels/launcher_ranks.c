@@ -105,7 +105,8 @@ static Status name_folder(LaunchRun *run) {
                          run->rank.tool);
     }
     char folder[HOST_TEXT_MAX];
-    snprintf(folder, sizeof folder, "runs/%s-job%s.%s", o->env, job, step);
+    char label[KERN_OBJECTIVE_LABEL_MAX];
+    snprintf(folder, sizeof folder, "runs/%s-job%s.%s", launch_label(run, label), job, step);
     TRY(host_config_set(&run->config, CONFIG_ARGS, "out", folder));
     o->out = launch_text(run, "out");
     return STATUS_OK;

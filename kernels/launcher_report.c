@@ -1,5 +1,6 @@
 // What a launcher prints: the list of simulators, the plan, the result; for people or as JSON. Whether the stream took
 // everything is the caller's to check.
+#include <math.h>
 #include <stdlib.h>
 
 #include "host/clock.h"
@@ -12,8 +13,11 @@ static void put_text(FILE *stream, const char *key, const char *text) {
     host_json_put(stream, text);
 }
 
-Status launch_unknown_simulator(const char *env) {
+Status launch_unknown_simulator(const LaunchRun *run, const char *env) {
     enum { NAMES_MAX = 64 };
+    const char *objective = launch_has_objectives(run) ? kern_objective_of_bare_name(env) : NULL;
+    if (objective != NULL)
+        return host_fail(STATUS_USAGE, "unknown simulator '%s'; did you mean '%s'? (--list shows all)", env, objective);
     const char *names[NAMES_MAX];
     int count = sim_spec_count() < NAMES_MAX ? sim_spec_count() : NAMES_MAX;
     for (int i = 0; i < count; i++)
@@ -47,7 +51,8 @@ static void put_spaces(const SimSpec *sim, FILE *stream) {
     }
 }
 
-static void list_all(bool json, FILE *stream) {
+static void list_all(const LaunchRun *run, FILE *stream) {
+    bool json = run->options.json;
     if (json) fprintf(stream, "[");
     for (int i = 0; i < sim_spec_count(); i++) {
         const SimSpec *sim = sim_spec_at(i);
@@ -63,6 +68,7 @@ static void list_all(bool json, FILE *stream) {
                     sim->obs, action, sim->time_limit, sim->reward_threshold);
         }
     }
+    launch_list_objectives(run, stream);
     if (json) fprintf(stream, "]\n");
 }
 
@@ -83,14 +89,15 @@ static void list_params(const SimSpec *sim, bool json, FILE *stream) {
     }
 }
 
-// The settings that a run of the simulator has by default, as config.json writes them. Free the text.
-static Status default_settings(const KernTrainer *trainer, const SimSpec *sim, char **json) {
+Status launch_default_settings(const KernTrainer *trainer, const SimSpec *sim, const KernObjective *objective,
+                               char **json) {
     HostConfig config;
     void *values = calloc(1, trainer->table->size_bytes);
     if (values == NULL) return host_fail(STATUS_MEMORY, "no memory for the settings");
     host_config_init(&config, trainer->table, values);
-    Status status = host_config_set(&config, CONFIG_ARGS, "env", sim->name);
-    if (status == STATUS_OK) status = trainer->defaults(&config, sim);
+    Status status = host_config_set(&config, CONFIG_ARGS, "env", sim != NULL ? sim->name : objective->name);
+    if (status == STATUS_OK)
+        status = sim != NULL ? trainer->defaults(&config, sim) : trainer->objective_defaults(&config, objective);
     if (status == STATUS_OK) status = host_config_to_json(&config, json);
     free(values);
     return status;
@@ -99,7 +106,7 @@ static Status default_settings(const KernTrainer *trainer, const SimSpec *sim, c
 static Status list_one(const KernTrainer *trainer, const SimSpec *sim, bool json, FILE *stream) {
     char action[64], *settings = NULL;
     action_text(sim, action);
-    TRY(default_settings(trainer, sim, &settings));
+    TRY(launch_default_settings(trainer, sim, NULL, &settings));
     if (json) {
         fputc('{', stream);
         put_spaces(sim, stream);
@@ -124,11 +131,12 @@ static Status list_one(const KernTrainer *trainer, const SimSpec *sim, bool json
 
 Status launch_print_list(const LaunchRun *run, const char *env, FILE *stream) {
     if (env == NULL) {
-        list_all(run->options.json, stream);
+        list_all(run, stream);
         return STATUS_OK;
     }
+    if (kern_objective_is(env)) return launch_list_objective(run, env, stream);
     const SimSpec *sim = sim_spec_find(env);
-    if (sim == NULL) return launch_unknown_simulator(env);
+    if (sim == NULL) return launch_unknown_simulator(run, env);
     return list_one(run->trainer, sim, run->options.json, stream);
 }
 
@@ -146,7 +154,7 @@ Status launch_print_plan(const LaunchRun *run, const KernRunPlan *plan, FILE *st
         return STATUS_OK;
     }
     fprintf(stream, "%s on %s\n", run->options.env, run->device.text);
-    fprintf(stream, "policy: %d parameters\n", plan->params);
+    fprintf(stream, launch_is_objective(run) ? "%d parameters\n" : "policy: %d parameters\n", plan->params);
     fprintf(stream, "%s\n", plan->work);
     host_plan_print(&plan->memory, "memory", stream);
     return STATUS_OK;
@@ -176,6 +184,14 @@ static void print_workers(const LaunchRun *run, FILE *stream) {
         (long long)f.result_bytes, (long long)f.payload_bytes);
 }
 
+static void put_number(FILE *stream, double value, bool is_known) {
+    if (is_known) {
+        fprintf(stream, "%.17g", value);
+    } else {
+        fputs("null", stream);
+    }
+}
+
 static void put_result(const LaunchRun *run, const char *folder, const char *hash, FILE *stream) {
     const LaunchOptions *options = &run->options;
     fputc('{', stream);
@@ -184,9 +200,11 @@ static void put_result(const LaunchRun *run, const char *folder, const char *has
     put_text(stream, "outcome", run->outcome);
     fprintf(stream,
             ", \"seed\": %lld, \"%ss\": %lld, \"env_steps\": %lld, \"train_s\": %.6f, \"wall_s\": %.6f, "
-            "\"target_return\": %.17g, ",
+            "\"target_return\": ",
             (long long)options->seed, run->trainer->step, (long long)run->at.done, (long long)run->at.env_steps,
-            run->at.train_s, host_now_s() - run->start_s, options->target);
+            run->at.train_s, host_now_s() - run->start_s);
+    put_number(stream, options->target, options->target < KERN_TARGET_NONE);
+    fputs(", ", stream);
     if (run->is_tested) {
         fprintf(stream,
                 "\"test_return_mean\": %.17g, \"test_return_std\": %.17g, \"test_length_mean\": %.17g, "
@@ -196,6 +214,13 @@ static void put_result(const LaunchRun *run, const char *folder, const char *has
         fputs("\"test_return_mean\": null, \"test_return_std\": null, \"test_length_mean\": null, "
               "\"test_episodes\": 0, ",
               stream);
+    }
+    if (launch_is_objective(run)) {
+        bool is_mean = run->is_tested && run->test.return_mean > run->at.best_return;
+        double best = is_mean ? run->test.return_mean : run->at.best_return;
+        fputs("\"best_return\": ", stream);
+        put_number(stream, best, isfinite(best));
+        fputs(", ", stream);
     }
     fprintf(stream, "\"params\": %d, ", run->at.params);
     put_text(stream, "params_hash", hash);
@@ -207,6 +232,17 @@ static void put_result(const LaunchRun *run, const char *folder, const char *has
     fputs("}\n", stream);
 }
 
+// Of an objective: its value at the mean, which is what is tested, and the best that was found.
+static void print_fitness(const LaunchRun *run, FILE *stream) {
+    if (run->is_tested) {
+        fprintf(stream, "fitness %.9g at the mean of the search", run->test.return_mean);
+        if (run->options.target < KERN_TARGET_NONE) fprintf(stream, " (solved at %g)", run->options.target);
+        fputc('\n', stream);
+    }
+    if (isfinite(run->at.best_return))
+        fprintf(stream, "fitness %.9g of the best member; best.json has the parameters of both\n", run->at.best_return);
+}
+
 void launch_print_result(const LaunchRun *run, const char *folder, FILE *stream) {
     char hash[17];
     host_hash_text(run->trainer->params_hash(run->trainer->state), hash);
@@ -214,9 +250,12 @@ void launch_print_result(const LaunchRun *run, const char *folder, FILE *stream)
         put_result(run, folder, hash, stream);
         return;
     }
-    fprintf(stream, "%s: %s after %lld %ss, %lld env steps, %.2f s of training\n", run->options.env, run->outcome,
-            (long long)run->at.done, run->trainer->step, (long long)run->at.env_steps, run->at.train_s);
-    if (run->is_tested) {
+    fprintf(stream, "%s: %s after %lld %ss, %lld %s, %.2f s of training\n", run->options.env, run->outcome,
+            (long long)run->at.done, run->trainer->step, (long long)run->at.env_steps,
+            launch_is_objective(run) ? "evaluations" : "env steps", run->at.train_s);
+    if (launch_is_objective(run)) {
+        print_fitness(run, stream);
+    } else if (run->is_tested) {
         fprintf(stream, "return %.2f +- %.2f over %lld episodes on unused seeds, without noise (solved at %g)\n",
                 run->test.return_mean, run->test.return_std, (long long)run->options.test_episodes,
                 run->options.target);

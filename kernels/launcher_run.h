@@ -50,6 +50,7 @@ typedef struct LaunchRun {
     int64_t written; // rows of metrics.csv
     KernTest test;   // the latest, if there was one
     bool has_test;
+    int64_t tested_at;     // steps done at that time
     bool is_profiled;      // now
     int64_t profiled_from; // env steps of the run when that began
     bool has_stepped;      // in this process
@@ -100,7 +101,26 @@ Status launch_find_master(const LaunchRun *run, const char *where, char endpoint
 Status launch_join_as_trainer(LaunchRun *run) HOST_MUST_CHECK;
 
 // "unknown simulator 'cartpol'; did you mean 'cartpole'?" as STATUS_USAGE.
-Status launch_unknown_simulator(const char *env) HOST_MUST_CHECK;
+Status launch_unknown_simulator(const LaunchRun *run, const char *env) HOST_MUST_CHECK;
+
+// Whether the trainer knows objectives without a simulator; whether the run is of one; and what folders are called
+// after: the simulator, or the objective's kind. Returns `text`.
+bool launch_has_objectives(const LaunchRun *run);
+bool launch_is_objective(const LaunchRun *run);
+const char *launch_label(const LaunchRun *run, char text[KERN_OBJECTIVE_LABEL_MAX]);
+
+// The objective of that name; and the settings that suit it, below what was given. What it has not is refused.
+Status launch_find_objective(const LaunchRun *run, const char *name, KernObjective *objective) HOST_MUST_CHECK;
+Status launch_objective_settings(LaunchRun *run, const KernObjective *objective) HOST_MUST_CHECK;
+
+// The objectives' lines below those of simulators; and all about one.
+void launch_list_objectives(const LaunchRun *run, FILE *stream);
+Status launch_list_objective(const LaunchRun *run, const char *name, FILE *stream) HOST_MUST_CHECK;
+
+// The settings that a run of a simulator, or of an objective, has by default, as config.json writes them. Free the
+// text.
+Status launch_default_settings(const KernTrainer *trainer, const SimSpec *sim, const KernObjective *objective,
+                               char **json) HOST_MUST_CHECK;
 
 // `env` NULL: all simulators; else one, with spaces, parameters and defaults for training.
 Status launch_print_list(const LaunchRun *run, const char *env, FILE *stream) HOST_MUST_CHECK;

@@ -16,7 +16,7 @@ static bool may_change(const KernTrainer *trainer, const char *name, bool resume
         {"env", true, true},         {"target", true, true},        {"stop_at_target", true, false},
         {"test_every", true, false}, {"test_episodes", true, true}, {"checkpoint_every", true, false},
         {"set", false, true},        {"randomize", false, true},    {"time_limit", false, true},
-        {"seed", false, true},
+        {"seed", false, true},       {"lib_hash", true, true},
     };
     if (strcmp(name, trainer->length) == 0) return resume;
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
@@ -134,25 +134,34 @@ static Status check_html(const LaunchRun *run, const SimSpec *sim) {
     return kern_view_check(sim);
 }
 
-// The simulator, as the first argument, --env and a file name it.
-static Status find_simulator(LaunchRun *run, const char *source, const SimSpec **sim) {
+// What is trained on: one of the two.
+typedef struct Subject {
+    const SimSpec *sim; // NULL: the objective
+    KernObjective objective;
+} Subject;
+
+static Status find_named(const LaunchRun *run, const char *name, Subject *subject) {
+    subject->sim = NULL;
+    if (kern_objective_is(name)) return launch_find_objective(run, name, &subject->objective);
+    subject->sim = sim_spec_find(name);
+    return subject->sim != NULL ? STATUS_OK : launch_unknown_simulator(run, name);
+}
+
+// The subject, as the first argument, --env and a file name it.
+static Status find_subject(LaunchRun *run, const char *source, Subject *subject) {
     const char *env = run->options.env; // in the settings' struct, so that it changes with them
-    if (run->args.count == 1) {
-        const SimSpec *named = sim_spec_find(run->args.positional[0]);
-        if (named == NULL) return launch_unknown_simulator(run->args.positional[0]);
-        if (source[0] == '\0' && env[0] != '\0' && strcmp(named->name, env) != 0) {
-            return host_fail(STATUS_USAGE, "one simulator at a time: '%s' and --env %s", named->name, env);
-        }
-        if (source[0] != '\0' && env[0] != '\0' && strcmp(named->name, env) != 0) {
-            return host_fail(STATUS_USAGE, "%s is of %s, not of %s", source, env, named->name);
-        }
-        TRY(host_config_set(&run->config, CONFIG_ARGS, "env", named->name));
-    }
-    if (env[0] == '\0') {
+    bool is_argument = run->args.count == 1;
+    if (!is_argument && env[0] == '\0')
         return host_fail(STATUS_USAGE, "which simulator? %s ENV; --list shows them", run->trainer->tool);
-    }
-    *sim = sim_spec_find(env);
-    return *sim != NULL ? STATUS_OK : launch_unknown_simulator(env);
+    TRY(find_named(run, is_argument ? run->args.positional[0] : env, subject));
+    const char *name = subject->sim != NULL ? subject->sim->name : subject->objective.name;
+    bool is_other = is_argument && env[0] != '\0' && strcmp(name, env) != 0;
+    if (is_other && source[0] == '\0')
+        return host_fail(STATUS_USAGE, "one simulator at a time: '%s' and --env %s", name, env);
+    if (is_other) return host_fail(STATUS_USAGE, "%s is of %s, not of %s", source, env, name);
+    // An objective has its name in full, wherever it comes from: a path that is relative may lead elsewhere tomorrow.
+    bool is_set = is_argument || subject->sim == NULL;
+    return is_set ? host_config_set(&run->config, CONFIG_ARGS, "env", name) : STATUS_OK;
 }
 
 Status launch_read_settings(LaunchRun *run, int argc, char **argv) {
@@ -170,11 +179,15 @@ Status launch_read_settings(LaunchRun *run, int argc, char **argv) {
     if (launch_is_helper(run)) return STATUS_OK;
     TRY(launch_check_workers(run));
     const char *source = "";
-    const SimSpec *sim = NULL;
+    Subject subject;
     TRY(read_file(run, &source));
-    TRY(find_simulator(run, source, &sim));
-    TRY(check_html(run, sim));
-    TRY(run->trainer->defaults(&run->config, sim));
+    TRY(find_subject(run, source, &subject));
+    if (subject.sim != NULL) {
+        TRY(check_html(run, subject.sim));
+        TRY(run->trainer->defaults(&run->config, subject.sim));
+    } else {
+        TRY(launch_objective_settings(run, &subject.objective));
+    }
     read_options(run);
     return STATUS_OK;
 }
@@ -185,17 +198,21 @@ Status launch_check_resumed(LaunchRun *run, const char *checkpoint) {
                                          trainer->check_resume);
 }
 
+Status kern_apply_defaults(HostConfig *config, const char *name, const KernSimulatorDefault *defaults, int count) {
+    for (int i = 0; i < count; i++) {
+        const KernSimulatorDefault *d = &defaults[i];
+        if (strcmp(d->sim, name) == 0) TRY(host_config_set(config, CONFIG_SIMULATOR, d->option, d->value));
+    }
+    return STATUS_OK;
+}
+
 Status kern_simulator_defaults(HostConfig *config, const SimSpec *sim, const KernSimulatorDefault *defaults,
                                int count) {
     char text[32];
     TRY(host_config_set(config, CONFIG_SIMULATOR, "target", host_real_text(sim->reward_threshold, text)));
     snprintf(text, sizeof text, "%d", sim->time_limit);
     TRY(host_config_set(config, CONFIG_SIMULATOR, "time_limit", text));
-    for (int i = 0; i < count; i++) {
-        const KernSimulatorDefault *d = &defaults[i];
-        if (strcmp(d->sim, sim->name) == 0) TRY(host_config_set(config, CONFIG_SIMULATOR, d->option, d->value));
-    }
-    return STATUS_OK;
+    return kern_apply_defaults(config, sim->name, defaults, count);
 }
 
 Status kern_sim_of_settings(KernSim *sim, const char *env, int64_t time_limit, const HostTextList *set,

@@ -247,6 +247,13 @@ static Status check_helper(const LaunchRun *run) {
     return STATUS_OK;
 }
 
+// A worker learns what it is to compute when it has joined, and an objective is nothing for a GPU.
+static Status leave_gpu(LaunchRun *run) {
+    if (!launch_is_objective(run) || run->device.pool != NULL) return STATUS_OK;
+    kern_device_close(&run->device);
+    return launch_open_device(run);
+}
+
 // An evaluator, or a trainer that follows another one.
 static Status be_helper(LaunchRun *run) {
     const KernTrainer *trainer = run->trainer;
@@ -260,6 +267,7 @@ static Status be_helper(LaunchRun *run) {
     if (settings[0] == '\0') return STATUS_OK; // the run was over already
     TRY(host_config_from_json(&run->config, CONFIG_FILE, "the master's settings", settings, strlen(settings)));
     TRY(trainer->check(trainer->values));
+    TRY(leave_gpu(run));
     if (!run->options.quiet) {
         fprintf(stderr, "%s: %s %s on %s for the run at %s\n", trainer->tool, follows(run) ? "trains" : "evaluates",
                 launch_text(run, "env"), run->device.text, launch_text(run, "join"));
@@ -436,8 +444,9 @@ static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cor
 // The run's folder is made or found here, so that a trainer that is started again has the same one.
 static Status prepare_folder(LaunchRun *run) {
     bool resume = run->options.resume[0] != '\0';
+    char label[KERN_OBJECTIVE_LABEL_MAX];
     TRY(resume ? host_run_dir_resume(&run->dir, run->options.resume)
-               : host_run_dir_create(&run->dir, run->options.out, run->options.env));
+               : host_run_dir_create(&run->dir, run->options.out, launch_label(run, label)));
     host_run_dir_close(&run->dir); // the trainer holds it
     return STATUS_OK;
 }

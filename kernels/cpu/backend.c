@@ -94,6 +94,7 @@ static const KernOps cpu_ops = {
     .es_write = cpu_es_write,
     .es_read = cpu_es_read,
     .es_evaluate = cpu_es_evaluate,
+    .es_member = cpu_es_member,
     .es_shape = cpu_es_shape,
     .es_update = cpu_es_update,
     .ppo_plan = cpu_ppo_plan,

@@ -15,8 +15,16 @@ enum {
 
 struct CpuEs;
 struct CpuEvaluation;
+struct CpuObjective;
 struct CpuPpo;
+struct CpuScratch;
 struct PpoKernels;
+
+// The pair of members whose noise is at hand, kept between calls. number -1: none.
+typedef struct CpuPair {
+    int64_t number;
+    const float *noise; // [params]
+} CpuPair;
 
 // The functions compiled for one instruction set.
 typedef struct CpuIsa {
@@ -30,9 +38,11 @@ typedef struct CpuIsa {
         // Parameters [first, first + count) of one Adam step, at most CPU_UPDATE_TILE; first is a multiple of
         // CPU_NOISE_GROUP.
         void (*update)(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
-        // Standard normals for parameters [first, first + count) of a pair; first a multiple of 64, `noise` padded to a
-        // multiple of 64.
-        void (*noise)(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
+        // A member's parameters [params_pad]: the state's own, or in the scratch where they are perturbed.
+        const float *(*member)(const struct CpuEs *es, const KernEsJob *job, int32_t member, struct CpuScratch *scratch,
+                               CpuPair *pair);
+        // The fitness of x [dim] by a built-in objective, as a double.
+        double (*objective)(KernObjectiveKind kind, const float *x, int32_t dim);
         // PPO: blocks of lanes [begin, end) for a whole rollout.
         void (*ppo_rollout)(struct CpuPpo *ppo, int64_t begin, int64_t end, int worker);
     } * ops;
@@ -53,20 +63,21 @@ typedef struct CpuRanked {
 
 // The scratch of one thread.
 typedef struct CpuScratch {
-    KernLanes *lanes[CPU_GANGS];
-    float *noise;     // [params_pad] of one pair
-    float *flat;      // [params_pad] one member's parameters
-    float *packed;    // [gang][slots_max][packed] the slots' members
-    float *hidden[3]; // [DENSE_SAMPLES_MAX][width_pad] activations: layers alternating, and candidates
-    float *state;     // [gang][lane][state_pad] recurrent states
+    KernLanes *lanes[CPU_GANGS]; // and all but noise, flat and probe: unused with an objective
+    float *noise;                // [params_pad] of one pair
+    float *flat;                 // [params_pad] one member's parameters
+    float *packed;               // [gang][slots_max][packed] the slots' members
+    float *hidden[3];            // [DENSE_SAMPLES_MAX][width_pad] activations: layers alternating, and candidates
+    float *state;                // [gang][lane][state_pad] recurrent states
     CpuProbe probe;
 } CpuScratch;
 
 typedef struct CpuEs {
     KernEs base;
     KernEsSpec spec;
-    const LanesOps *sim;         // of the backend's number of lanes
-    const LanesOps *const *sims; // [1, 8, 16 lanes]
+    const LanesOps *sim;            // of the backend's number of lanes; NULL: an objective
+    const LanesOps *const *sims;    // [1, 8, 16 lanes]
+    struct CpuObjective *objective; // NULL: a simulator
     const CpuIsa *isa;
     HostPool *pool;
     HostPlan plan;
@@ -100,6 +111,14 @@ typedef struct CpuEvaluation {
 void cpu_noise_baseline(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
 void cpu_noise_v3(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
 void cpu_noise_v4(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
+#define CPU_DECLARE(isa)                                                                        \
+    const float *cpu_member_##isa(const struct CpuEs *es, const KernEsJob *job, int32_t member, \
+                                  struct CpuScratch *scratch, CpuPair *pair);                   \
+    double cpu_objective_##isa(KernObjectiveKind kind, const float *x, int32_t dim);
+CPU_DECLARE(baseline)
+CPU_DECLARE(v3)
+CPU_DECLARE(v4)
+#undef CPU_DECLARE
 void cpu_update_baseline(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
 void cpu_update_v3(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
 void cpu_update_v4(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
@@ -131,6 +150,7 @@ Status cpu_es_read(KernEs *es, float *params, float *first, float *second);
 Status cpu_es_evaluate(KernEs *es, const KernEsJob *job, const KernNormalizer *normalizer, KernEpisode *episodes,
                        float *sums);
 Status cpu_es_shape(KernEs *es, const float *fitness, float *shaped);
+Status cpu_es_member(KernEs *es, const KernEsJob *job, int32_t member, float *params);
 Status cpu_es_update(KernEs *es, const KernEsStep *step, const float *shaped, int32_t first, int32_t count);
 
 // kernels/cpu/ppo_backend.c

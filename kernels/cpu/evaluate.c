@@ -46,25 +46,11 @@ static void pack_weights(const CpuEs *es, const float *flat, float *packed) {
 static void build_member(Thread *t, Gang *gang, int slot) {
     CpuEs *es = t->es;
     const KernEsJob *job = t->evaluation->job;
-    int32_t member = gang->slot[slot].member, count = es->spec.policy.params;
+    int32_t member = gang->slot[slot].member;
     float *packed = gang->packed + (int64_t)slot * es->packed;
     if (gang->slot[slot].packed == member) return;
     gang->slot[slot].packed = member;
-    if (job->sigma == 0.0f) {
-        pack_weights(es, es->params, packed);
-        return;
-    }
-    if (t->noise_pair != member / 2) {
-        es->isa->ops->noise(es->spec.seed, job->generation, (uint32_t)(member / 2), 0, count, t->scratch->noise);
-        t->noise_pair = member / 2;
-    }
-    const float *restrict noise = __builtin_assume_aligned(t->scratch->noise, 64);
-    const float *restrict params = __builtin_assume_aligned(es->params, 64);
-    float *restrict flat = __builtin_assume_aligned(t->scratch->flat, 64);
-    float sigma = member % 2 == 0 ? job->sigma : -job->sigma;
-    for (int i = 0; i < count; i++) // vectorises
-        flat[i] = sim_fmaf(sigma, noise[i], params[i]);
-    pack_weights(es, flat, packed);
+    pack_weights(es, es->isa->ops->member(es, job, member, t->scratch, &t->pair), packed);
 }
 
 // The recurrent state of a lane.
@@ -382,7 +368,7 @@ static void run_round(Thread *t, Gang *a, Gang *b, bool is_pipeline) {
 
 static void evaluate_tasks(CpuEvaluation *evaluation, int worker) {
     CpuEs *es = evaluation->es;
-    Thread t = {.evaluation = evaluation, .es = es, .scratch = &es->scratch[worker], .noise_pair = -1};
+    Thread t = {.evaluation = evaluation, .es = es, .scratch = &es->scratch[worker], .pair = {.number = -1}};
     t.slots = choose_slots(es, evaluation->job->episodes);
     t.sim = choose_sim(es, evaluation->job->episodes, t.slots);
     t.lanes_per_slot = t.sim->lanes / t.slots;
@@ -422,6 +408,7 @@ static void evaluate(CpuEvaluation *evaluation, int worker) {
 const struct CpuIsaOps ISA_CAT(cpu_ops_, ISA) = {
     .evaluate = evaluate,
     .update = ISA_CAT(cpu_update_, ISA),
-    .noise = ISA_CAT(cpu_noise_, ISA),
+    .member = ISA_CAT(cpu_member_, ISA),
+    .objective = ISA_CAT(cpu_objective_, ISA),
     .ppo_rollout = ISA_CAT(cpu_ppo_rollout_, ISA),
 };

@@ -36,7 +36,7 @@ typedef struct Thread {
     const LanesOps *sim; // no wider than this evaluation has use for
     int slots, lanes_per_slot;
     int64_t task, task_end; // taken but not begun
-    int64_t noise_pair;     // whose noise is in scratch->noise; -1: none
+    CpuPair pair;           // that was perturbed last
     Gang gang[CPU_GANGS];
     KernNormalizer normalizer;
 } Thread;

@@ -6,6 +6,7 @@
 #include "host/trace.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/dense.h"
+#include "kernels/cpu/objective_call.h"
 #include "kernels/es_math.h"
 
 // Bytes of one thread's scratch, in the order that carve_scratch takes them; each part is a multiple of 64.
@@ -14,6 +15,7 @@ typedef struct ScratchSizes {
 } ScratchSizes;
 
 static ScratchSizes scratch_sizes(const CpuEs *es) {
+    if (es->sim == NULL) return (ScratchSizes){.vector = (size_t)es->params_pad * 4};
     size_t lanes = (size_t)es->sim->lanes * 4;
     ScratchSizes s = {
         .lanes = sizeof(KernLanes),
@@ -43,7 +45,7 @@ static void *take(unsigned char **at, size_t bytes) {
 
 static void carve_scratch(const CpuEs *es, unsigned char *at, CpuScratch *scratch) {
     ScratchSizes s = scratch_sizes(es);
-    for (int g = 0; g < CPU_GANGS; g++) {
+    for (int g = 0; es->sim != NULL && g < CPU_GANGS; g++) {
         KernLanes *lanes = scratch->lanes[g] = take(&at, s.lanes);
         lanes->state = take(&at, s.state);
         lanes->params = take(&at, s.params);
@@ -59,16 +61,10 @@ static void carve_scratch(const CpuEs *es, unsigned char *at, CpuScratch *scratc
     scratch->state = take(&at, s.recurrent);
 }
 
-// Fills in what follows from the spec, without memory.
-static void describe_es(CpuEs *es, CpuBackend *cpu, const KernEsSpec *spec) {
-    const PolicyShape *policy = &spec->policy;
-    es->base.backend = &cpu->base;
-    es->spec = *spec;
-    es->sim = cpu_sim_ops(cpu, spec->sim.spec);
-    es->sims = cpu_sim_tables(cpu, spec->sim.spec);
-    es->isa = cpu->isa;
-    es->pool = cpu->pool;
-    es->params_pad = cpu_round_up(policy->params, CPU_UPDATE_TILE);
+static void describe_policy(CpuEs *es, const CpuBackend *cpu) {
+    const PolicyShape *policy = &es->spec.policy;
+    es->sim = cpu_sim_ops(cpu, es->spec.sim.spec);
+    es->sims = cpu_sim_tables(cpu, es->spec.sim.spec);
     es->packed = 0;
     es->width_pad = 16;
     es->state_pad = cpu_round_up(policy->recurrent, 16);
@@ -87,7 +83,17 @@ static void describe_es(CpuEs *es, CpuBackend *cpu, const KernEsSpec *spec) {
     }
 }
 
-enum EsItem { ES_PARAMS, ES_FIRST, ES_SECOND, ES_SCRATCH, ES_TABLE, ES_RANKED };
+// Fills in what follows from the spec, without memory.
+static void describe_es(CpuEs *es, CpuBackend *cpu, const KernEsSpec *spec) {
+    es->base.backend = &cpu->base;
+    es->spec = *spec;
+    es->isa = cpu->isa;
+    es->pool = cpu->pool;
+    es->params_pad = cpu_round_up(spec->policy.params, CPU_UPDATE_TILE);
+    if (spec->objective.kind == KERN_OBJECTIVE_NONE) describe_policy(es, cpu);
+}
+
+enum EsItem { ES_PARAMS, ES_FIRST, ES_SECOND, ES_SCRATCH, ES_TABLE, ES_RANKED, ES_TEXT };
 
 static Status plan_es(const CpuEs *es, HostPlan *plan) {
     size_t params = (size_t)es->params_pad, threads = (size_t)host_pool_threads(es->pool);
@@ -97,7 +103,7 @@ static Status plan_es(const CpuEs *es, HostPlan *plan) {
     TRY(host_plan_add(plan, "evaluation scratch of the threads", threads, scratch_bytes(es), NULL));
     TRY(host_plan_add(plan, "thread tables", threads, sizeof(CpuScratch), NULL));
     TRY(host_plan_add(plan, "ranking of the members", (size_t)es->spec.members, sizeof(CpuRanked), NULL));
-    return STATUS_OK;
+    return host_plan_add(plan, "text for the objective's commands", threads, cpu_objective_text_bytes(&es->spec), NULL);
 }
 
 Status cpu_es_plan(KernBackend *backend, const KernEsSpec *spec, HostPlan *plan) {
@@ -115,8 +121,12 @@ Status cpu_es_open(KernBackend *backend, const KernEsSpec *spec, KernEs **out) {
     HostMemory memory = host_memory_cpu();
     Status status = plan_es(es, &es->plan);
     if (status == STATUS_OK) status = host_plan_alloc(&es->plan, &memory, &es->block);
+    if (status == STATUS_OK && es->sim == NULL) {
+        char *text = host_block_at(&es->block, &es->plan, ES_TEXT);
+        status = cpu_objective_open(&es->spec, host_pool_threads(es->pool), text, &es->objective);
+    }
     if (status != STATUS_OK) {
-        free(es);
+        cpu_es_close(&es->base);
         return status;
     }
     es->params = host_block_at(&es->block, &es->plan, ES_PARAMS);
@@ -135,6 +145,7 @@ Status cpu_es_open(KernBackend *backend, const KernEsSpec *spec, KernEs **out) {
 void cpu_es_close(KernEs *base) {
     if (base == NULL) return;
     CpuEs *es = (CpuEs *)base;
+    cpu_objective_close(es->objective);
     host_block_free(&es->block);
     free(es);
 }
@@ -176,6 +187,7 @@ Status cpu_es_evaluate(KernEs *base, const KernEsJob *job, const KernNormalizer 
                        float *sums) {
     HOST_TRACE_SCOPE(SIMULATION, "es evaluate");
     CpuEs *es = (CpuEs *)base;
+    if (es->objective != NULL) return cpu_objective_evaluate(es, job, episodes);
     int threads = host_pool_threads(es->pool);
     CpuEvaluation evaluation = {
         .es = es, .job = job, .normalizer = normalizer, .episodes = episodes, .infinite = {.at = -1}};
@@ -195,6 +207,13 @@ Status cpu_es_evaluate(KernEs *base, const KernEsJob *job, const KernNormalizer 
                      es->spec.sim.spec->name, job->generation, (long long)infinite->at,
                      (long long)(job->first + infinite->at / job->episodes), (long long)(infinite->at % job->episodes),
                      (long long)infinite->step, infinite->field != NULL ? infinite->field : "the reward");
+}
+
+Status cpu_es_member(KernEs *base, const KernEsJob *job, int32_t member, float *params) {
+    CpuEs *es = (CpuEs *)base;
+    CpuPair pair = {.number = -1};
+    copy_vector(params, es->isa->ops->member(es, job, member, &es->scratch[0], &pair), es->spec.policy.params);
+    return STATUS_OK;
 }
 
 static int compare_fitness(const void *a, const void *b) {

@@ -1,4 +1,5 @@
-// Perturbation noise and the ES update on the CPU. Compiled for each instruction set (ISA is defined).
+// Perturbation noise, members' parameters and the ES update on the CPU. Compiled for each instruction set (ISA is
+// defined).
 #include <string.h>
 
 #include "kernels/cpu/cpu.h"
@@ -25,6 +26,25 @@ void ISA_CAT(cpu_noise_, ISA)(uint64_t seed, uint32_t generation, uint32_t pair,
         noise_group(seed, generation, pair, (uint32_t)((first + i) / CPU_NOISE_GROUP), noise + i);
     }
     wide_end();
+}
+
+const float *ISA_CAT(cpu_member_, ISA)(const CpuEs *es, const KernEsJob *job, int32_t member, CpuScratch *scratch,
+                                       CpuPair *pair) {
+    int32_t count = es->spec.policy.params;
+    if (job->sigma == 0.0f) return es->params;
+    if (pair->number != member / 2) {
+        ISA_CAT(cpu_noise_, ISA)
+        (es->spec.seed, job->generation, (uint32_t)(member / 2), 0, count, scratch->noise);
+        *pair = (CpuPair){member / 2, scratch->noise};
+    }
+    const float *restrict noise = __builtin_assume_aligned(pair->noise, 64);
+    const float *restrict params = __builtin_assume_aligned(es->params, 64);
+    float *restrict flat = __builtin_assume_aligned(scratch->flat, 64);
+    float sigma = member % 2 == 0 ? job->sigma : -job->sigma;
+    for (int i = 0; i < count; i++) // vectorises
+        flat[i] = sim_fmaf(sigma, noise[i], params[i]);
+    wide_end();
+    return flat;
 }
 
 void ISA_CAT(cpu_update_, ISA)(CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count) {

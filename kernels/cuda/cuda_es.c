@@ -85,6 +85,9 @@ static Status choose_slots(CudaEs *es) {
 static Status describe_es(CudaEs *es, CudaBackend *backend, const KernEsSpec *spec) {
     const PolicyShape *policy = &spec->policy;
     const SimSpec *sim = spec->sim.spec;
+    if (spec->objective.kind != KERN_OBJECTIVE_NONE)
+        return cuda_fail(backend, STATUS_DEVICE, "%s: objectives without a simulator run on CPUs",
+                         spec->objective.name);
     memset(es, 0, sizeof *es);
     es->base.backend = &backend->base;
     es->backend = backend;

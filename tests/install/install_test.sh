@@ -31,6 +31,7 @@ grep --quiet '^parameters [0-9a-f]\{16\}$' "$folder/result" || {
     cat "$folder/result"
     exit 1
 }
+[[ -s $prefix/include/shoal_objective.h ]] || { echo "not installed: include/shoal_objective.h"; exit 1; }
 for library in "$@"; do
     [[ -e $prefix/lib/$library ]] || { echo "not installed: lib/$library"; exit 1; }
 done
