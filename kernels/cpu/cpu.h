@@ -2,8 +2,10 @@
 #ifndef SHOAL_KERNELS_CPU_CPU_H
 #define SHOAL_KERNELS_CPU_CPU_H
 
+#include "host/shared.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/probe.h"
+#include "kernels/es_noise.h"
 #include "kernels/kern.h"
 
 enum {
@@ -30,9 +32,12 @@ typedef struct CpuIsa {
         // Parameters [first, first + count) of one Adam step, at most CPU_UPDATE_TILE; first is a multiple of
         // CPU_NOISE_GROUP.
         void (*update)(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
-        // Standard normals for parameters [first, first + count) of a pair; first a multiple of 64, `noise` padded to a
-        // multiple of 64.
-        void (*noise)(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
+        // A pair's standard normals for parameters [first, first + count), aligned to 64 bytes: in the table, or made
+        // in `buffer`. first is a multiple of 64, and `buffer` is padded to one.
+        const float *(*noise)(const EsNoise *noise, uint32_t generation, uint32_t pair, int first, int count,
+                              float *buffer);
+        // Elements [first, first + count) of a seed's table, both multiples of 64.
+        void (*table)(uint64_t seed, int64_t first, int64_t count, float *table);
         // PPO: blocks of lanes [begin, end) for a whole rollout.
         void (*ppo_rollout)(struct CpuPpo *ppo, int64_t begin, int64_t end, int worker);
     } * ops;
@@ -81,6 +86,8 @@ typedef struct CpuEs {
     float *params, *first, *second; // [params_pad]
     CpuScratch *scratch;            // [threads]
     CpuRanked *ranked;              // [members], for es_shape
+    EsNoise noise;
+    HostShared table;
 } CpuEs;
 
 // One call of es_evaluate, shared by its workers.
@@ -97,9 +104,15 @@ typedef struct CpuEvaluation {
     LanesInfinite infinite; // at: (member - first) x episodes + episode
 } CpuEvaluation;
 
-void cpu_noise_baseline(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
-void cpu_noise_v3(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
-void cpu_noise_v4(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
+const float *cpu_noise_baseline(const EsNoise *noise, uint32_t generation, uint32_t pair, int first, int count,
+                                float *buffer);
+const float *cpu_noise_v3(const EsNoise *noise, uint32_t generation, uint32_t pair, int first, int count,
+                          float *buffer);
+const float *cpu_noise_v4(const EsNoise *noise, uint32_t generation, uint32_t pair, int first, int count,
+                          float *buffer);
+void cpu_table_baseline(uint64_t seed, int64_t first, int64_t count, float *table);
+void cpu_table_v3(uint64_t seed, int64_t first, int64_t count, float *table);
+void cpu_table_v4(uint64_t seed, int64_t first, int64_t count, float *table);
 void cpu_update_baseline(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
 void cpu_update_v3(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
 void cpu_update_v4(struct CpuEs *es, const KernEsStep *step, const float *shaped, int first, int count);
@@ -132,6 +145,11 @@ Status cpu_es_evaluate(KernEs *es, const KernEsJob *job, const KernNormalizer *n
                        float *sums);
 Status cpu_es_shape(KernEs *es, const float *fitness, float *shaped);
 Status cpu_es_update(KernEs *es, const KernEsStep *step, const float *shaped, int32_t first, int32_t count);
+
+// kernels/cpu/noise_table.c: the table that the spec asks for, which the host's processes share, into es->noise; and
+// its end. A warning is printed where this process has one of its own.
+Status cpu_noise_open(CpuEs *es) HOST_MUST_CHECK;
+void cpu_noise_close(CpuEs *es);
 
 // kernels/cpu/ppo_backend.c
 Status cpu_ppo_plan(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan);

@@ -55,10 +55,11 @@ static void build_member(Thread *t, Gang *gang, int slot) {
         return;
     }
     if (t->noise_pair != member / 2) {
-        es->isa->ops->noise(es->spec.seed, job->generation, (uint32_t)(member / 2), 0, count, t->scratch->noise);
+        t->noise =
+            es->isa->ops->noise(&es->noise, job->generation, (uint32_t)(member / 2), 0, count, t->scratch->noise);
         t->noise_pair = member / 2;
     }
-    const float *restrict noise = __builtin_assume_aligned(t->scratch->noise, 64);
+    const float *restrict noise = __builtin_assume_aligned(t->noise, 64);
     const float *restrict params = __builtin_assume_aligned(es->params, 64);
     float *restrict flat = __builtin_assume_aligned(t->scratch->flat, 64);
     float sigma = member % 2 == 0 ? job->sigma : -job->sigma;
@@ -423,5 +424,6 @@ const struct CpuIsaOps ISA_CAT(cpu_ops_, ISA) = {
     .evaluate = evaluate,
     .update = ISA_CAT(cpu_update_, ISA),
     .noise = ISA_CAT(cpu_noise_, ISA),
+    .table = ISA_CAT(cpu_table_, ISA),
     .ppo_rollout = ISA_CAT(cpu_ppo_rollout_, ISA),
 };

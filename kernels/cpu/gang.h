@@ -36,7 +36,8 @@ typedef struct Thread {
     const LanesOps *sim; // no wider than this evaluation has use for
     int slots, lanes_per_slot;
     int64_t task, task_end; // taken but not begun
-    int64_t noise_pair;     // whose noise is in scratch->noise; -1: none
+    const float *noise;     // [params] of the pair noise_pair
+    int64_t noise_pair;     // -1: none
     Gang gang[CPU_GANGS];
     KernNormalizer normalizer;
 } Thread;
