@@ -15,7 +15,7 @@ from pathlib import Path
 import esrun_harness as harness
 from esrun_harness import ESRUN, SANITIZED, EsrunTest, WorkersTest, fixed
 
-from workers_harness import PATIENCE_S
+from workers_harness import PATIENCE_S, state
 
 FLOATS = 1 << 18
 TABLE = {"noise": "table", "noise_table": FLOATS}
@@ -117,9 +117,9 @@ class Shared(NoiseTest):
         return run, pids
 
     def test_workers_have_one(self):
-        expected = self.reference(**self.table)
+        expected = self.reference(**self.table, generations=40)
         self.assertEqual([], self.own_names())
-        run, pids = self.begin_and_look(3)
+        run, pids = self.begin_and_look(3, generations=40)
         self.assertEqual(3, len(self.own_names()))
         self.assertEqual(set(), tables(run.process.pid) | tables(run.pids("master")[0]))
         # A worker that is started again has it, too.
@@ -133,7 +133,7 @@ class Shared(NoiseTest):
 
     def test_nothing_is_left_after_kill(self):
         before = set(os.listdir("/dev/shm"))
-        run, pids = self.begin_and_look(3)
+        run, pids = self.begin_and_look(3, generations=1000)
         run.kill()
         run.sweep()
         run.wait_gone(pids)
@@ -143,28 +143,44 @@ class Shared(NoiseTest):
 
     def test_runs_have_one(self):
         """Of one seed: two runs beside each other, of different policies."""
-        first, pids = self.begin_and_look(2)
-        second, others = self.begin_and_look(2, hidden="7", generations=5)
+        first, pids = self.begin_and_look(2, generations=1000)
+        second, others = self.begin_and_look(2, generations=1000, hidden="7")
         self.assertEqual(tables(pids[0]), tables(others[0]))
-        first.end()
-        second.end()
+        first.kill()
+        self.assertEqual(1, len(tables(others[0])))
+        second.kill()
+
+    def is_being_made(self):
+        return any(name.endswith("/lock") for name in self.own_names())
+
+    def stopped_while_it_makes_one(self, args):
+        """A process that is stopped while it makes the table."""
+        for _ in range(20):
+            process = self.start(*args, "--out", self.path())
+            while not self.is_being_made() and process.poll() is None:
+                pass
+            process.send_signal(signal.SIGSTOP)
+            while state(process.pid) not in ("T", "Z"):
+                time.sleep(0.001)
+            if self.is_being_made():
+                return process
+            process.kill()  # it was done already
+            process.wait()
+        self.fail("it is always done too soon")
 
     def test_the_one_that_makes_it_is_killed(self):
-        """It is slow, so that the other one waits for it; which then makes the table."""
-        changes = {**self.table, "noise_table": 1 << (21 if SANITIZED else 24), "generations": 2}
+        """Another one waits for it, and then makes the table."""
+        changes = {**self.table, "noise_table": 1 << (20 if SANITIZED else 23), "generations": 2}
         expected = self.reference(**changes)
-        slow = self.start(*fixed("cartpole", **changes, isa="baseline", threads=1), "--out", self.path())
-        until = time.monotonic() + PATIENCE_S
-        while not any(name.endswith("/lock") for name in self.own_names()):
-            self.assertLess(time.monotonic(), until)
-            self.assertIsNone(slow.poll())
+        slow = self.stopped_while_it_makes_one(fixed("cartpole", **changes, isa="baseline", threads=1))
         args = [*fixed("cartpole", **changes), "--json", "--quiet", "--out", str(self.path())]
         with subprocess.Popen([ESRUN, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as other:
-            made = [name for name in self.own_names() if not name.endswith("/lock")]
+            time.sleep(0.2)
+            self.assertIsNone(other.poll())
+            self.assertTrue(self.is_being_made())
             slow.kill()
             slow.wait()
             out, err = other.communicate(timeout=PATIENCE_S)
-        self.assertEqual([], made)  # it was not done
         self.assertEqual((0, ""), (other.returncode, err))
         self.assertIn(expected["params_hash"], out)
         self.assertEqual([], self.own_names())
