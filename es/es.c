@@ -36,6 +36,15 @@ Status es_plan(KernBackend *backend, const EsConfig *config, HostPlan *plan) {
     return backend->ops->es_plan(backend, &spec, plan);
 }
 
+static Status open_kernels(Es *es) {
+    char bytes[16];
+    Status status = es->backend->ops->es_open(es->backend, &es->spec, &es->kern);
+    if (status != STATUS_MEMORY || es->spec.table == 0) return status;
+    return host_fail(status,
+                     "%s; --noise table takes %s of it: a smaller --noise-table, or --noise counter, takes less",
+                     host_message(), host_bytes_text((size_t)es->spec.table * sizeof(float), bytes));
+}
+
 static Status open_parts(Es *es) {
     TRY(es_config_spec(&es->config, &es->spec));
     HostPlan plan;
@@ -50,7 +59,7 @@ static Status open_parts(Es *es) {
     es->params = host_block_at(&es->block, &plan, ES_PARAMS);
     es->first = host_block_at(&es->block, &plan, ES_FIRST);
     es->second = host_block_at(&es->block, &plan, ES_SECOND);
-    TRY(es->backend->ops->es_open(es->backend, &es->spec, &es->kern));
+    TRY(open_kernels(es));
     if (has_best(&es->spec)) {
         es->best = (EsBest){.fitness = -INFINITY, .at = {-1, -1}, .next_member = -1};
         es->best.params = host_block_at(&es->block, &plan, ES_BEST);

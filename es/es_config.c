@@ -1,6 +1,7 @@
 #include "es/es_config.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/launcher.h"
@@ -136,6 +137,24 @@ static Status policy_spec(const EsConfig *config, KernEsSpec *spec) {
     return STATUS_OK;
 }
 
+// Where noise comes from. A test of a policy has none, and needs no table.
+static Status set_noise(const EsConfig *config, KernEsSpec *spec) {
+    bool is_table = config->noise != 0;
+    const char *standard = host_config_find(&table, "noise_table")->default_text;
+    int64_t least = ((int64_t)spec->policy.params + KERN_ES_UNIT - 1) / KERN_ES_UNIT * KERN_ES_UNIT;
+    if (!is_table && config->noise_table != strtoll(standard, NULL, 10)) {
+        return host_fail(STATUS_USAGE, "--noise-table %lld: it needs --noise table", (long long)config->noise_table);
+    }
+    if (is_table && (config->noise_table < least || config->noise_table % KERN_ES_UNIT != 0)) {
+        return host_fail(STATUS_USAGE,
+                         "--noise-table %lld: a multiple of %d from %lld, for the policy's %d parameters, to %lld",
+                         (long long)config->noise_table, KERN_ES_UNIT, (long long)least, spec->policy.params,
+                         (long long)KERN_ES_TABLE_MAX);
+    }
+    spec->table = is_table && config->eval[0] == '\0' ? config->noise_table : 0;
+    return STATUS_OK;
+}
+
 Status es_config_spec(const EsConfig *config, KernEsSpec *spec) {
     memset(spec, 0, sizeof *spec);
     if (config->pop % 2 != 0) {
@@ -154,5 +173,5 @@ Status es_config_spec(const EsConfig *config, KernEsSpec *spec) {
     spec->members = (int32_t)config->pop;
     spec->episodes = (int32_t)config->episodes;
     spec->common = config->common_random;
-    return STATUS_OK;
+    return set_noise(config, spec);
 }

@@ -5,19 +5,12 @@
 #ifndef SHOAL_KERNELS_ES_MATH_H
 #define SHOAL_KERNELS_ES_MATH_H
 
+#include "kernels/es_noise.h"
 #include "kernels/kern.h"
 #include "sim/sim_math.h"
-#include "sim/sim_rng.h"
 
 // Pairs are summed in chunks of this many, each from zero by fmaf in ascending order; the chunks are added in order.
 enum { ES_PAIR_CHUNK = 256 };
-
-// The four normals of noise block `block` of a pair; the counter table in sim/sim_rng.h says which parameters they
-// belong to.
-SIM_FN SimNormal4 es_noise4(uint64_t seed, uint32_t generation, uint32_t pair, uint32_t block) {
-    return sim_normal4_from(
-        sim_philox(block, pair, 0, SIM_RNG_NOISE | generation, (uint32_t)seed, (uint32_t)(seed >> 32)));
-}
 
 // The shaped fitness of a member with `less` members below it and `equal` others tied with it, of n: the mean of the
 // tied ranks, scaled to [-0.5, 0.5]. Whole numbers until the division, so the order of counting does not matter.

@@ -31,6 +31,9 @@ enum { KERN_SIM_PARAMS_MAX = 32 };
 // An update is cut between parameters at multiples of this: noise is made for so many at a time (sim/sim_rng.h).
 enum { KERN_ES_UNIT = 64 };
 
+// The largest table of noise, in floats.
+#define KERN_ES_TABLE_MAX (INT64_C(1) << 32)
+
 // One simulator with its parameters: values as set, and the ranges of those drawn anew for each episode.
 typedef struct KernSim {
     const SimSpec *spec;
@@ -104,6 +107,7 @@ typedef struct KernEsSpec {
     int32_t members;  // even: members 2p and 2p+1 are params + sigma noise(p) and params - sigma noise(p)
     int32_t episodes; // per member and generation
     bool common;      // members meet the same episodes (common random numbers)
+    int64_t table;    // floats of the table that noise is read from (kernels/es_noise.h); 0: there is none
 } KernEsSpec;
 
 // What one evaluation is of.

@@ -6,6 +6,8 @@
 //
 //   purpose       c0                      c1         c2                   c3 (low 28 bits)
 //   NOISE         block of 4 parameters   pair       0                    generation     ES perturbation
+//   TABLE         block of 4 elements     0          0                    0              ES table of noise
+//   SLICE         0                       pair       0                    generation     where in it a pair's noise is
 //   INIT          parameter               0          0                    0              initial parameters
 //   EPISODE       step << 8 | draw        episode    member, 0 if common  generation     ES evaluation
 //   EVALUATE      step << 8 | draw        episode    0                    0              unused seeds, for reporting
@@ -14,9 +16,9 @@
 //   PERMUTATION   block                   epoch      shard                update         PPO's order of samples
 //   (parameters)  2^31 | parameter        the same words as the episode they are drawn for
 //
-// Sixteen blocks of NOISE make 64 parameters, word by word: parameter i is word i / 16 % 4 of block i / 64 * 16 + i
-// % 16. `draw` counts Philox blocks of four words within one step: at most 256 a step, 2^23 steps an episode. Step 0 is
-// the reset.
+// Sixteen blocks of NOISE or TABLE make 64 parameters or elements, word by word: number i is word i / 16 % 4 of block
+// i / 64 * 16 + i % 16. `draw` counts Philox blocks of four words within one step: at most 256 a step, 2^23 steps an
+// episode. Step 0 is the reset.
 #ifndef SHOAL_SIM_SIM_RNG_H
 #define SHOAL_SIM_SIM_RNG_H
 
@@ -30,6 +32,8 @@
 #define SIM_RNG_BATCH       0x50000000u
 #define SIM_RNG_PPO         0x60000000u
 #define SIM_RNG_PERMUTATION 0x70000000u
+#define SIM_RNG_TABLE       0x80000000u
+#define SIM_RNG_SLICE       0x90000000u
 
 typedef struct SimWords4 {
     uint32_t x0, x1, x2, x3;

@@ -124,6 +124,14 @@ class WorkersRun:
                 pass
         self.process.communicate()
 
+    def wait_gone(self, pids):
+        """Waits until processes are gone, whose parent may be, too."""
+        until = time.monotonic() + PATIENCE_S
+        while any(state(pid) not in (None, "Z") for pid in pids):
+            if time.monotonic() > until:
+                raise AssertionError(f"{pids} are still there")
+            time.sleep(0.005)
+
     def sweep(self):
         for name in shared_memory():
             if any(name.startswith(mine[: len("shoal-01234567")]) for mine in self.names):

@@ -2,8 +2,10 @@
 #ifndef SHOAL_KERNELS_CPU_CPU_H
 #define SHOAL_KERNELS_CPU_CPU_H
 
+#include "host/shared.h"
 #include "kernels/cpu/lanes.h"
 #include "kernels/cpu/probe.h"
+#include "kernels/es_noise.h"
 #include "kernels/kern.h"
 
 enum {
@@ -43,6 +45,8 @@ typedef struct CpuIsa {
                                CpuPair *pair);
         // The fitness of x [dim] by a built-in objective, as a double.
         double (*objective)(KernObjectiveKind kind, const float *x, int32_t dim);
+        // Elements [first, first + count) of a seed's table of noise, both multiples of 64.
+        void (*table)(uint64_t seed, int64_t first, int64_t count, float *table);
         // PPO: blocks of lanes [begin, end) for a whole rollout.
         void (*ppo_rollout)(struct CpuPpo *ppo, int64_t begin, int64_t end, int worker);
     } * ops;
@@ -92,6 +96,8 @@ typedef struct CpuEs {
     float *params, *first, *second; // [params_pad]
     CpuScratch *scratch;            // [threads]
     CpuRanked *ranked;              // [members], for es_shape
+    EsNoise noise;
+    HostShared table;
 } CpuEs;
 
 // One call of es_evaluate, shared by its workers.
@@ -108,13 +114,13 @@ typedef struct CpuEvaluation {
     LanesInfinite infinite; // at: (member - first) x episodes + episode
 } CpuEvaluation;
 
-void cpu_noise_baseline(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
-void cpu_noise_v3(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
-void cpu_noise_v4(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
-#define CPU_DECLARE(isa)                                                                        \
-    const float *cpu_member_##isa(const struct CpuEs *es, const KernEsJob *job, int32_t member, \
-                                  struct CpuScratch *scratch, CpuPair *pair);                   \
-    double cpu_objective_##isa(KernObjectiveKind kind, const float *x, int32_t dim);
+#define CPU_DECLARE(isa)                                                                                         \
+    const float *cpu_noise_##isa(const EsNoise *noise, uint32_t generation, uint32_t pair, int first, int count, \
+                                 float *buffer);                                                                 \
+    const float *cpu_member_##isa(const struct CpuEs *es, const KernEsJob *job, int32_t member,                  \
+                                  struct CpuScratch *scratch, CpuPair *pair);                                    \
+    double cpu_objective_##isa(KernObjectiveKind kind, const float *x, int32_t dim);                             \
+    void cpu_table_##isa(uint64_t seed, int64_t first, int64_t count, float *table);
 CPU_DECLARE(baseline)
 CPU_DECLARE(v3)
 CPU_DECLARE(v4)
@@ -152,6 +158,11 @@ Status cpu_es_evaluate(KernEs *es, const KernEsJob *job, const KernNormalizer *n
 Status cpu_es_shape(KernEs *es, const float *fitness, float *shaped);
 Status cpu_es_member(KernEs *es, const KernEsJob *job, int32_t member, float *params);
 Status cpu_es_update(KernEs *es, const KernEsStep *step, const float *shaped, int32_t first, int32_t count);
+
+// kernels/cpu/noise_table.c: the table that the spec asks for, which the host's processes share, into es->noise; and
+// its end. A warning is printed where this process has one of its own.
+Status cpu_noise_open(CpuEs *es) HOST_MUST_CHECK;
+void cpu_noise_close(CpuEs *es);
 
 // kernels/cpu/ppo_backend.c
 Status cpu_ppo_plan(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan);

@@ -410,5 +410,6 @@ const struct CpuIsaOps ISA_CAT(cpu_ops_, ISA) = {
     .update = ISA_CAT(cpu_update_, ISA),
     .member = ISA_CAT(cpu_member_, ISA),
     .objective = ISA_CAT(cpu_objective_, ISA),
+    .table = ISA_CAT(cpu_table_, ISA),
     .ppo_rollout = ISA_CAT(cpu_ppo_rollout_, ISA),
 };

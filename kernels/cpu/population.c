@@ -110,7 +110,10 @@ Status cpu_es_plan(KernBackend *backend, const KernEsSpec *spec, HostPlan *plan)
     CpuEs es;
     memset(&es, 0, sizeof es);
     describe_es(&es, (CpuBackend *)backend, spec);
-    return plan_es(&es, plan);
+    TRY(plan_es(&es, plan));
+    // Not in this process's own block.
+    return spec->table > 0 ? host_plan_add(plan, "noise table, one for the host", (size_t)spec->table, 4, NULL)
+                           : STATUS_OK;
 }
 
 Status cpu_es_open(KernBackend *backend, const KernEsSpec *spec, KernEs **out) {
@@ -121,6 +124,7 @@ Status cpu_es_open(KernBackend *backend, const KernEsSpec *spec, KernEs **out) {
     HostMemory memory = host_memory_cpu();
     Status status = plan_es(es, &es->plan);
     if (status == STATUS_OK) status = host_plan_alloc(&es->plan, &memory, &es->block);
+    if (status == STATUS_OK) status = cpu_noise_open(es);
     if (status == STATUS_OK && es->sim == NULL) {
         char *text = host_block_at(&es->block, &es->plan, ES_TEXT);
         status = cpu_objective_open(&es->spec, host_pool_threads(es->pool), text, &es->objective);
@@ -146,6 +150,7 @@ void cpu_es_close(KernEs *base) {
     if (base == NULL) return;
     CpuEs *es = (CpuEs *)base;
     cpu_objective_close(es->objective);
+    cpu_noise_close(es);
     host_block_free(&es->block);
     free(es);
 }

@@ -18,6 +18,7 @@ enum {
     WAVE_PAIRS_MIN = 1024, // room for results, for jobs larger than the population's own
     WAVE_PAIRS_MAX = 1 << 16,
     UPDATE_ROUND_FLOATS = 4 << 20, // partial sums of one round of an update
+    TABLE_ROUND_FLOATS = 64 << 20, // of the noise table that one launch makes: a few milliseconds
 };
 
 typedef struct CudaEs {
@@ -37,7 +38,7 @@ typedef struct CudaEs {
     int32_t round_chunks;                                     // of an update
     int32_t steps;                                            // of the next slice
     float *d_params, *d_first, *d_second, *d_sum, *d_partial; // [params_pad]; partial [round_chunks][params_pad]
-    float *d_weights, *d_sums, *d_normalizer, *d_fitness, *d_shaped;
+    float *d_weights, *d_sums, *d_normalizer, *d_fitness, *d_shaped, *d_table;
     uint32_t *d_slots;
     KernEpisode *d_episodes;
     CudaWaveCounters *d_counters;
@@ -132,7 +133,8 @@ static Status describe_es(CudaEs *es, CudaBackend *backend, const KernEsSpec *sp
     I(d_normalizer, "normaliser", 2, (size_t)es->spec.sim.spec->obs * 4)                                            \
     I(d_fitness, "fitness to rank", (size_t)es->spec.members, 4)                                                    \
     I(d_shaped, "ranked fitness", (size_t)es->spec.members, 4)                                                      \
-    I(d_counters, "queue", 1, sizeof(CudaWaveCounters))
+    I(d_counters, "queue", 1, sizeof(CudaWaveCounters))                                                             \
+    I(d_table, "noise table", (size_t)es->spec.table, 4)
 
 enum EsItem {
 #define ES_ENUM(name, purpose, count, item_bytes) ES_##name,
@@ -154,6 +156,18 @@ Status cuda_es_plan(KernBackend *backend, const KernEsSpec *spec, HostPlan *plan
     return plan_es(&es, plan);
 }
 
+static Status make_table(const CudaEs *es) {
+    const CudaBackend *backend = es->backend;
+    for (int64_t first = 0; first < es->spec.table; first += TABLE_ROUND_FLOATS) {
+        if (backend->host.stop_requested())
+            return cuda_fail(backend, STATUS_STOPPED, "stopped while the noise table was made");
+        int64_t count = at_most(es->spec.table - first, TABLE_ROUND_FLOATS);
+        CUDA_TRY(backend, cuda_launch_noise_table(es->spec.seed, first, count, es->d_table, backend->stream));
+        CUDA_TRY(backend, cudaStreamSynchronize(backend->stream));
+    }
+    return STATUS_OK;
+}
+
 static Status open_es(CudaEs *es, CudaBackend *backend, const KernEsSpec *spec) {
     TRY(describe_es(es, backend, spec));
     backend->host.plan_init(&es->plan);
@@ -163,8 +177,10 @@ static Status open_es(CudaEs *es, CudaBackend *backend, const KernEsSpec *spec) 
 #define ES_PLACE(name, purpose, count, item_bytes) es->name = host_block_at(&es->block, &es->plan, ES_##name);
     ES_ITEMS(ES_PLACE)
 #undef ES_PLACE
-    return STATUS_OK;
+    return make_table(es);
 }
+
+static EsNoise noise_of(const CudaEs *es) { return es_noise(&es->spec, es->spec.table > 0 ? es->d_table : NULL); }
 
 Status cuda_es_open(KernBackend *base, const KernEsSpec *spec, KernEs **out) {
     CudaBackend *backend = (CudaBackend *)base;
@@ -172,6 +188,7 @@ Status cuda_es_open(KernBackend *base, const KernEsSpec *spec, KernEs **out) {
     if (es == NULL) return cuda_fail(backend, STATUS_MEMORY, "no memory for an ES");
     Status status = open_es(es, backend, spec);
     if (status != STATUS_OK) {
+        backend->host.block_free(&es->block);
         free(es);
         return status;
     }
@@ -211,6 +228,7 @@ static CudaEvaluateArgs evaluate_args(const CudaEs *es, const KernEsJob *job, bo
         .sim = es->spec.sim,
         .policy = es->spec.policy,
         .seed = es->spec.seed,
+        .noise = noise_of(es),
         .params = es->d_params,
         .mean = es->d_normalizer,
         .scale = es->d_normalizer + es->spec.sim.spec->obs,
@@ -332,7 +350,7 @@ Status cuda_es_update(KernEs *base, const KernEsStep *step, const float *shaped,
     TRY(cuda_upload(backend, es->d_shaped, shaped, (size_t)es->spec.members * 4));
     CudaUpdateArgs args = {
         .step = *step,
-        .seed = es->spec.seed,
+        .noise = noise_of(es),
         .shaped = es->d_shaped,
         .partial = es->d_partial,
         .sum = es->d_sum,

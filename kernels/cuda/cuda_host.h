@@ -22,7 +22,7 @@ extern "C" {
 
 // Raised whenever this table, or a struct of kernels/kern.h, policy.h, ppo_kern.h or ppo_group.h, changes: a library
 // from another build is refused.
-enum { CUDA_HOST_VERSION = 7 };
+enum { CUDA_HOST_VERSION = 8 };
 
 #define CUDA_LIBRARY "libshoal_cuda.so"
 #define CUDA_ENTRY   "shoal_cuda_backend_open"

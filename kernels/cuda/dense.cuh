@@ -26,8 +26,14 @@ DEVICE_FN void build_params(const CudaEvaluateArgs &a, int32_t member, float *w)
         return;
     }
     float sigma = member % 2 == 0 ? a.sigma : -a.sigma;
+    if (a.noise.table != NULL) {
+        const float *noise = a.noise.table + es_slice(&a.noise, a.generation, (uint32_t)(member / 2));
+        for (int i = (int)threadIdx.x; i < count; i += threads)
+            w[i] = sim_fmaf(sigma, noise[i], a.params[i]);
+        return;
+    }
     for (int block = (int)threadIdx.x; block < a.params_pad / 4; block += threads) {
-        SimNormal4 n = es_noise4(a.seed, a.generation, (uint32_t)(member / 2), (uint32_t)block);
+        SimNormal4 n = es_noise4(a.noise.seed, a.generation, (uint32_t)(member / 2), (uint32_t)block);
         int i = block / 16 * CUDA_NOISE_GROUP + block % 16;
         if (i < count) w[i] = sim_fmaf(sigma, n.x0, a.params[i]);
         if (i + 16 < count) w[i + 16] = sim_fmaf(sigma, n.x1, a.params[i + 16]);

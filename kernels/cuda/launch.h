@@ -4,6 +4,7 @@
 #define SHOAL_KERNELS_CUDA_LAUNCH_H
 
 #include "host/trace.h"
+#include "kernels/es_noise.h"
 #include "kernels/kern.h"
 
 #ifdef __cplusplus
@@ -74,6 +75,7 @@ typedef struct CudaEvaluateArgs {
     PolicyLayer layer[POLICY_DENSE_MAX]; // [layers]
     int32_t layers;
     uint64_t seed;
+    EsNoise noise;
     const float *params;   // [params]
     const float *mean;     // [obs] the normaliser
     const float *scale;    // [obs]
@@ -104,11 +106,16 @@ int cuda_evaluate_occupancy(int sim, int threads, size_t shared_bytes, size_t sh
 int cuda_launch_evaluate(int sim, const CudaEvaluateArgs *args, int slots, int threads, size_t shared_bytes,
                          struct CUstream_st *stream);
 
+// ---- noise (noise.cu) ----------------------------------------------------------------------------------------------
+
+// Elements [first, first + count) of a seed's table, which begins at `table`; multiples of CUDA_NOISE_GROUP.
+int cuda_launch_noise_table(uint64_t seed, int64_t first, int64_t count, float *table, struct CUstream_st *stream);
+
 // ---- update (update.cu) --------------------------------------------------------------------------------------------
 
 typedef struct CudaUpdateArgs {
     KernEsStep step;
-    uint64_t seed;
+    EsNoise noise;
     const float *shaped;            // [members]
     float *partial;                 // [chunks of one round][params_pad]
     float *sum;                     // [params_pad]

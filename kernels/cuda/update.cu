@@ -4,26 +4,44 @@
 
 enum { UPDATE_THREADS = 128, SHAPE_THREADS = 256, SHAPE_BLOCKS = 256 };
 
+// What one pair adds to the sums of four parameters.
+DEVICE_FN SimNormal4 add_pair(SimNormal4 sum, float weight, SimNormal4 n) {
+    SimNormal4 after = {sim_fmaf(weight, n.x0, sum.x0), sim_fmaf(weight, n.x1, sum.x1), sim_fmaf(weight, n.x2, sum.x2),
+                        sim_fmaf(weight, n.x3, sum.x3)};
+    return after;
+}
+
 // The partial sums of one chunk of pairs (blockIdx.y) for one noise block of four parameters (a thread).
 static __global__ void __launch_bounds__(UPDATE_THREADS) update_partial(const __grid_constant__ CudaUpdateArgs a) {
+    __shared__ const float *slices[ES_PAIR_CHUNK];
     int block = a.begin / 4 + (int)(blockIdx.x * UPDATE_THREADS + threadIdx.x);
-    if (block >= (a.end + CUDA_NOISE_GROUP - 1) / CUDA_NOISE_GROUP * (CUDA_NOISE_GROUP / 4)) return;
-    int pair = (a.chunk + (int)blockIdx.y) * ES_PAIR_CHUNK;
-    int end = pair + ES_PAIR_CHUNK < a.pairs ? pair + ES_PAIR_CHUNK : a.pairs;
-    float sum0 = 0.0f, sum1 = 0.0f, sum2 = 0.0f, sum3 = 0.0f;
-    for (; pair < end; pair++) {
-        float weight = a.shaped[2 * pair] - a.shaped[2 * pair + 1];
-        SimNormal4 n = es_noise4(a.seed, a.step.generation, (uint32_t)pair, (uint32_t)block);
-        sum0 = sim_fmaf(weight, n.x0, sum0);
-        sum1 = sim_fmaf(weight, n.x1, sum1);
-        sum2 = sim_fmaf(weight, n.x2, sum2);
-        sum3 = sim_fmaf(weight, n.x3, sum3);
+    int first = (a.chunk + (int)blockIdx.y) * ES_PAIR_CHUNK;
+    int end = first + ES_PAIR_CHUNK < a.pairs ? first + ES_PAIR_CHUNK : a.pairs;
+    if (a.noise.table != NULL) {
+        for (int pair = first + (int)threadIdx.x; pair < end; pair += UPDATE_THREADS)
+            slices[pair - first] = a.noise.table + es_slice(&a.noise, a.step.generation, (uint32_t)pair);
+        __syncthreads();
     }
-    float *at = a.partial + (int64_t)blockIdx.y * a.params_pad + block / 16 * CUDA_NOISE_GROUP + block % 16;
-    at[0] = sum0;
-    at[16] = sum1;
-    at[32] = sum2;
-    at[48] = sum3;
+    if (block >= (a.end + CUDA_NOISE_GROUP - 1) / CUDA_NOISE_GROUP * (CUDA_NOISE_GROUP / 4)) return;
+    int param = block / 16 * CUDA_NOISE_GROUP + block % 16; // and those 16, 32 and 48 later
+    SimNormal4 sum = {};
+    if (a.noise.table != NULL) {
+        for (int pair = first; pair < end; pair++) {
+            const float *at = slices[pair - first] + param;
+            SimNormal4 n = {at[0], at[16], at[32], at[48]};
+            sum = add_pair(sum, a.shaped[2 * pair] - a.shaped[2 * pair + 1], n);
+        }
+    } else {
+        for (int pair = first; pair < end; pair++) {
+            SimNormal4 n = es_noise4(a.noise.seed, a.step.generation, (uint32_t)pair, (uint32_t)block);
+            sum = add_pair(sum, a.shaped[2 * pair] - a.shaped[2 * pair + 1], n);
+        }
+    }
+    float *at = a.partial + (int64_t)blockIdx.y * a.params_pad + param;
+    at[0] = sum.x0;
+    at[16] = sum.x1;
+    at[32] = sum.x2;
+    at[48] = sum.x3;
 }
 
 // Adds a round's partial sums in the order of their chunks; one thread a parameter.

@@ -192,6 +192,24 @@ TEST_F(CudaEsTest, Bf16MatchesTheCpu) {
     }
 }
 
+// In shared memory and in global memory; tables with one place and with many, made in one launch and not in whole
+// blocks.
+TEST_F(CudaEsTest, NoiseTableMatchesTheCpu) {
+    const std::pair<std::vector<int32_t>, int32_t> shapes[] = {{{}, 0}, {{20, 7}, 9}, {{136, 128}, 0}};
+    for (const auto &[hidden, recurrent] : shapes) {
+        for (int64_t more : {0, 64, 6400}) {
+            SCOPED_TRACE("shape with " + std::to_string(hidden.size()) + " layers, " + std::to_string(more) + " more");
+            KernEsSpec spec = make_spec(sim_spec_find("parking"), hidden, 6, 2, recurrent);
+            spec.table = (spec.policy.params + 63) / 64 * 64 + more;
+            spec.sim.time_limit = 12;
+            if (more == 64) spec.policy.precision = POLICY_BF16;
+            compare(spec, whole_job(spec));
+            compare(spec, KernEsJob{SIM_RNG_EVALUATE, 0, 0.0f, 0, 1, 3});
+            if (HasFailure()) return;
+        }
+    }
+}
+
 // How a wave is cut into slices, and more pairs than slots, change nothing.
 TEST_F(CudaEsTest, SlicesChangeNothing) {
     for (int slice_steps : {1, 7, 64}) {
@@ -303,8 +321,10 @@ class CudaUpdateTest : public CudaEsTest {
         return all;
     }
 
-    void compare_updates(const std::vector<int32_t> &hidden, int32_t members) {
+    // table: elements beyond those that the policy needs; -1: counters.
+    void compare_updates(const std::vector<int32_t> &hidden, int32_t members, int64_t table = -1) {
         KernEsSpec spec = make_spec(sim_spec_find("cartpole"), hidden, members, 1);
+        if (table >= 0) spec.table = (spec.policy.params + 63) / 64 * 64 + table;
         Es a, b;
         a.open(cpu, spec);
         b.open(cuda, spec);
@@ -334,6 +354,14 @@ TEST_F(CudaUpdateTest, MatchesTheCpu) {
     compare_updates({8}, 1100); // three chunks, the last a part
 }
 
+TEST_F(CudaUpdateTest, NoiseTableMatchesTheCpu) {
+    compare_updates({}, 2, 0);
+    compare_updates({64, 64}, 30, 12800);
+    compare_updates({8}, 1100, 640);
+    open_backends(1); // one chunk a round
+    compare_updates({8}, 1500, 6400);
+}
+
 TEST_F(CudaUpdateTest, RoundsChangeNothing) {
     open_backends(1); // one chunk a round
     compare_updates({8}, 1500);
@@ -345,6 +373,7 @@ TEST_F(CudaUpdateTest, Ranges) {
     for (int32_t chunks_a_round : {0, 1}) {
         open_backends(chunks_a_round);
         KernEsSpec spec = make_spec(sim_spec_find("cartpole"), {36}, 1100, 1);
+        spec.table = chunks_a_round == 0 ? 0 : 6400;
         int32_t params = spec.policy.params; // 254
         Es whole, parts;
         whole.open(cpu, spec);

@@ -25,6 +25,7 @@ CASES = {
     "recurrent": ({"hidden": "10", "recurrent": 20, "pop": 70}, []),
     "bf16": ({"hidden": "40,9", "precision": "bf16"}, []),
     "recurrent, bf16": ({"hidden": "10", "recurrent": 20, "pop": 70, "precision": "bf16"}, []),
+    "noise table": ({"noise": "table", "noise_table": 4096, "pop": 70}, []),
 }
 
 
@@ -42,7 +43,8 @@ class Hash(HashTest):
         """A hash that does not change with a setting would prove nothing."""
         changes = [{}, {"seed": 6}, {"generations": 11}, {"lr": 0.051}, {"pop": 34}, {"episodes": 3}, {"sigma": 0.11},
                    {"weight-decay": 0.006}, {"hidden": "8,16"}, {"activation": "relu"}, {"precision": "bf16"},
-                   {"recurrent": 8}, {"recurrent": 9}, {"recurrent": 8, "precision": "bf16"}]  # fmt: skip
+                   {"recurrent": 8}, {"recurrent": 9}, {"recurrent": 8, "precision": "bf16"}, {"noise": "table", "noise_table": 640},
+                   {"noise": "table", "noise_table": 704}, {"noise": "table", "noise_table": 640, "seed": 6}]  # fmt: skip
         flags = ["--no-common-random", "--no-normalize"]
         hashes = [self.hash(*fixed("cartpole", **c)) for c in changes]
         hashes += [self.hash(*fixed("cartpole"), flag) for flag in flags]

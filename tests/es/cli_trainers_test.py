@@ -49,6 +49,9 @@ class Hash(TrainersResumeTests, TrainersTest):
     def test_settings_that_matter(self):
         self.compare("cartpole", "--no-normalize", "--no-common-random", recurrent=5, hidden="19", precision="bf16")
 
+    def test_noise_table(self):
+        self.compare("cartpole", noise="table", noise_table=8192)
+
     def test_fewer_parameters_than_a_unit(self):
         self.compare("mountain_car_continuous", hidden="none", episodes=1)
 

@@ -39,6 +39,7 @@ class Hash(WorkersTest):
         for changes, flags in [
             ({"recurrent": 4, "precision": "bf16"}, []),
             ({"activation": "relu", "hidden": "none"}, ["--no-normalize"]),
+            ({"noise": "table", "noise_table": 8192}, []),
             ({"episodes": 3}, ["--no-common-random", "--randomize=gravity_mps2=8:12", "--set=pole_mass_kg=0.2"]),
         ]:
             with self.subTest(changes=changes):

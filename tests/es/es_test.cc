@@ -22,19 +22,27 @@ namespace {
 // random numbers, the counters they come from, and the first parameters.
 struct Reference {
     EsConfig config;
+    KernEsSpec spec;
     PolicyShape shape;
     std::vector<double> params, first, second;
     double count = 0, sum[3] = {}, square[3] = {};
 
     explicit Reference(const Es &es)
-        : config(es.config), shape(es.spec.policy), params(es.params, es.params + es.spec.policy.params),
+        : config(es.config), spec(es.spec), shape(es.spec.policy), params(es.params, es.params + es.spec.policy.params),
           first(params.size(), 0.0), second(params.size(), 0.0) {}
 
-    // Element i of a pair's noise: the counter table of sim/sim_rng.h.
-    double noise(int64_t generation, int pair, size_t i) const {
+    // Element i of a pair's noise, made or out of the table: the counter table of sim/sim_rng.h.
+    double noise(int64_t generation, uint32_t pair, size_t i) const {
+        uint32_t purpose = SIM_RNG_NOISE | static_cast<uint32_t>(generation);
+        if (config.noise != 0) {
+            const float somewhere = 0.0f;
+            EsNoise table = es_noise(&spec, &somewhere);
+            i += static_cast<size_t>(es_slice(&table, static_cast<uint32_t>(generation), pair));
+            pair = 0;
+            purpose = SIM_RNG_TABLE;
+        }
         uint32_t block = static_cast<uint32_t>(i / 64 * 16 + i % 16);
-        SimNormal4 n = es_noise4(static_cast<uint64_t>(config.seed), static_cast<uint32_t>(generation),
-                                 static_cast<uint32_t>(pair), block);
+        SimNormal4 n = es_normal4(static_cast<uint64_t>(config.seed), block, pair, purpose);
         const float four[4] = {n.x0, n.x1, n.x2, n.x3};
         return static_cast<double>(four[i % 64 / 16]);
     }
@@ -86,7 +94,7 @@ struct Reference {
         for (size_t m = 0; m < fitness.size(); m++) {
             std::vector<double> weights = params;
             for (size_t i = 0; i < weights.size(); i++)
-                weights[i] += (m % 2 == 0 ? sigma : -sigma) * noise(generation, static_cast<int>(m / 2), i);
+                weights[i] += (m % 2 == 0 ? sigma : -sigma) * noise(generation, static_cast<uint32_t>(m / 2), i);
             for (int64_t e = 0; e < config.episodes; e++) {
                 SimRng rng = {static_cast<uint32_t>(config.seed),
                               0,
@@ -113,7 +121,7 @@ struct Reference {
         for (size_t i = 0; i < params.size(); i++) {
             double gradient = -config.weight_decay * params[i];
             for (size_t m = 0; m < rank.size(); m++) {
-                double direction = (m % 2 == 0 ? 1.0 : -1.0) * noise(g, static_cast<int>(m / 2), i);
+                double direction = (m % 2 == 0 ? 1.0 : -1.0) * noise(g, static_cast<uint32_t>(m / 2), i);
                 gradient += rank[m] * direction / (n * sigma);
             }
             first[i] = config.beta1 * first[i] + (1 - config.beta1) * gradient;
@@ -216,6 +224,13 @@ class EsGeneration : public EsTestBase {
 };
 
 TEST_F(EsGeneration, FollowsTheFormulas) { compare(settings("pendulum")); }
+
+TEST_F(EsGeneration, FollowsTheFormulasWithATable) {
+    EsConfig values = settings("pendulum");
+    values.noise = 1;
+    values.noise_table = 1024;
+    compare(values);
+}
 
 TEST_F(EsGeneration, FollowsTheFormulasWithEverySettingChanged) {
     EsConfig values = settings("pendulum");

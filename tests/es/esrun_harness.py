@@ -14,8 +14,8 @@ ESRUN_FAULTS = faults_program("esrun")
 # Every setting that a hash depends on, so that no test depends on the defaults, which may be tuned.
 FIXED = {
     "pop": 32, "episodes": 2, "hidden": "16,8", "recurrent": 0, "activation": "tanh", "precision": "float32",
-    "sigma": 0.1, "sigma-decay": 0.99, "sigma-min": 0.05, "lr": 0.05, "lr-decay": 0.98, "lr-min": 0.01, "beta1": 0.9, "beta2": 0.999,
-    "weight-decay": 0.005, "seed": 5, "generations": 12, "checkpoint-every": 3, "test-every": 4, "test-episodes": 8,
+    "noise": "counter", "sigma": 0.1, "sigma-decay": 0.99, "sigma-min": 0.05, "lr": 0.05, "lr-decay": 0.98, "lr-min": 0.01,
+    "beta1": 0.9, "beta2": 0.999, "weight-decay": 0.005, "seed": 5, "generations": 12, "checkpoint-every": 3, "test-every": 4, "test-episodes": 8,
     "bind": "none", "threads": 2, "device": "cpu",
 }  # fmt: skip
 

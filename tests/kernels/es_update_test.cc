@@ -5,66 +5,150 @@
 #include <memory>
 
 extern "C" {
-void cpu_noise_baseline(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
-void cpu_noise_v3(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
-void cpu_noise_v4(uint64_t seed, uint32_t generation, uint32_t pair, int first, int count, float *noise);
+using NoiseFunction = const float *(const EsNoise *noise, uint32_t generation, uint32_t pair, int first, int count,
+                                    float *buffer);
+NoiseFunction cpu_noise_baseline, cpu_noise_v3, cpu_noise_v4;
+using TableFunction = void(uint64_t seed, int64_t first, int64_t count, float *table);
+TableFunction cpu_table_baseline, cpu_table_v3, cpu_table_v4;
 }
 
 namespace {
 
-using NoiseFunction = void(uint64_t, uint32_t, uint32_t, int, int, float *);
-struct NamedNoise {
+struct NoiseFunctions {
     const char *isa;
     NoiseFunction *noise;
+    TableFunction *table;
 };
-std::vector<NamedNoise> noise_functions() {
-    std::vector<NamedNoise> found = {{"baseline", cpu_noise_baseline}};
+std::vector<NoiseFunctions> noise_functions() {
+    std::vector<NoiseFunctions> found = {{"baseline", cpu_noise_baseline, cpu_table_baseline}};
 #if defined(__x86_64__)
-    if (has_isa("v3")) found.push_back({"v3", cpu_noise_v3});
-    if (has_isa("v4")) found.push_back({"v4", cpu_noise_v4});
+    if (has_isa("v3")) found.push_back({"v3", cpu_noise_v3, cpu_table_v3});
+    if (has_isa("v4")) found.push_back({"v4", cpu_noise_v4, cpu_table_v4});
 #endif
     return found;
 }
 
-// count rounded up to whole groups of 64, aligned as the function wants it
-std::vector<float> noise_of(NoiseFunction *noise, uint64_t seed, uint32_t generation, uint32_t pair, int first,
+// Floats as the functions want them: aligned to 64 bytes, a multiple of 64.
+struct Aligned {
+    explicit Aligned(size_t count) : at(static_cast<float *>(std::aligned_alloc(64, (count + 63) / 64 * 256))) {}
+    ~Aligned() { std::free(at); }
+    Aligned(const Aligned &) = delete;
+    Aligned &operator=(const Aligned &) = delete;
+    float *at;
+};
+
+std::vector<float> noise_of(NoiseFunction *function, uint64_t seed, uint32_t generation, uint32_t pair, int first,
                             int count) {
-    size_t padded = static_cast<size_t>((count + 63) / 64 * 64);
-    float *buffer = static_cast<float *>(std::aligned_alloc(64, padded * 4));
-    noise(seed, generation, pair, first, count, buffer);
-    std::vector<float> out(buffer, buffer + count);
-    std::free(buffer);
-    return out;
+    Aligned buffer(static_cast<size_t>(count));
+    EsNoise noise = {seed, nullptr, 0};
+    const float *made = function(&noise, generation, pair, first, count, buffer.at);
+    EXPECT_EQ(made, buffer.at);
+    return std::vector<float>(made, made + count);
+}
+
+// A problem that there is no more of than its noise.
+KernEsSpec noise_spec(uint64_t seed, int32_t params, int64_t table) {
+    KernEsSpec spec = {};
+    spec.seed = seed;
+    spec.policy.params = params;
+    spec.table = table;
+    return spec;
 }
 
 TEST(Noise, MapsParametersToCountersAsTheTableSays) {
     std::mt19937_64 random(fresh_seed());
-    for (const NamedNoise &f : noise_functions()) {
+    for (const NoiseFunctions &f : noise_functions()) {
         for (int trial = 0; trial < 10; trial++) {
-            uint64_t seed = random();
+            KernEsSpec spec = noise_spec(random(), 1, 0);
             uint32_t generation = static_cast<uint32_t>(random()) >> 4, pair = static_cast<uint32_t>(random());
             int first = static_cast<int>(random() % 50) * 64, count = 1 + static_cast<int>(random() % 700);
-            std::vector<float> got = noise_of(f.noise, seed, generation, pair, first, count);
+            std::vector<float> got = noise_of(f.noise, spec.seed, generation, pair, first, count);
             for (int i = 0; i < count; i++) {
                 ASSERT_EQ(bits_of(got[static_cast<size_t>(i)]),
-                          bits_of(ref_noise(seed, generation, pair, static_cast<uint32_t>(first + i))))
+                          bits_of(ref_noise(spec, generation, pair, static_cast<uint64_t>(first + i))))
                     << f.isa << ", parameter " << first + i;
             }
         }
     }
 }
 
-double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
-
-TEST(Noise, IsStandardNormal) {
-    uint64_t seed = fresh_seed();
-    std::vector<double> x;
-    for (uint32_t generation = 0; generation < 4; generation++) {
-        for (uint32_t pair = 0; pair < 8; pair++) {
-            for (float v : noise_of(cpu_noise_baseline, seed, generation, pair, 0, 6400))
-                x.push_back(static_cast<double>(v));
+// Any part of a table is what the counters say, wherever it begins, up to the end of the longest one.
+TEST(NoiseTable, IsMadeInAnyParts) {
+    std::mt19937_64 random(fresh_seed());
+    for (const NoiseFunctions &f : noise_functions()) {
+        for (uint64_t first : {uint64_t{0}, uint64_t{64}, random() % 1000 * 64, (UINT64_C(1) << 32) - 1024}) {
+            uint64_t seed = random();
+            Aligned made(1024);
+            f.table(seed, static_cast<int64_t>(first), 1024, made.at);
+            for (uint64_t i = 0; i < 1024; i++)
+                ASSERT_EQ(bits_of(made.at[i]), bits_of(ref_table(seed, first + i))) << f.isa << ", " << first + i;
         }
     }
+}
+
+TEST(NoiseTable, SlicesAreWhereTheCountersSay) {
+    std::mt19937_64 random(fresh_seed());
+    const int32_t floats = 1 << 16;
+    Aligned table(floats);
+    for (const NoiseFunctions &f : noise_functions()) {
+        uint64_t seed = random();
+        f.table(seed, 0, floats, table.at);
+        for (int trial = 0; trial < 200; trial++) {
+            // Policies from one parameter to as many as the table has, which leaves one place.
+            int32_t params = trial % 4 == 0 ? floats - trial % 3 : 1 + static_cast<int32_t>(random() % floats);
+            KernEsSpec spec = noise_spec(seed, params, floats);
+            EsNoise noise = es_noise(&spec, table.at);
+            uint32_t generation = static_cast<uint32_t>(random()) >> 4, pair = static_cast<uint32_t>(random());
+            int first = static_cast<int>(random() % static_cast<uint32_t>(params)) / 64 * 64;
+            const float *got = f.noise(&noise, generation, pair, first, params - first, nullptr);
+            ASSERT_EQ(0u, reinterpret_cast<uintptr_t>(got) % 64);
+            ASSERT_GE(got, table.at + first);
+            ASSERT_LE(got - first + (params + 63) / 64 * 64, table.at + floats);
+            for (int i = 0; i < params - first; i += 1 + i / 8) {
+                ASSERT_EQ(bits_of(got[i]), bits_of(ref_noise(spec, generation, pair, static_cast<uint64_t>(first + i))))
+                    << f.isa << ", " << params << " parameters, parameter " << first + i;
+            }
+        }
+    }
+}
+
+// Every place of a small table comes up as often as the others; pairs, generations and seeds have places of their own.
+TEST(NoiseTable, PlacesAreUniform) {
+    std::mt19937_64 random(fresh_seed());
+    KernEsSpec spec = noise_spec(random(), 64, 64 + 100 * 16);
+    const float somewhere = 0.0f;
+    EsNoise noise = es_noise(&spec, &somewhere);
+    ASSERT_EQ(101u, noise.places);
+    const int draws = 101 * 400;
+    std::vector<int> count(101);
+    for (int i = 0; i < draws; i++)
+        count[static_cast<size_t>(es_slice(&noise, static_cast<uint32_t>(i / 7), static_cast<uint32_t>(i % 7)) / 16)]++;
+    double chi = 0;
+    for (int c : count)
+        chi += (c - 400.0) * (c - 400.0) / 400.0;
+    EXPECT_LT(chi, 100 + 5.5 * std::sqrt(200.0)); // of 100 degrees of freedom
+    EXPECT_GT(chi, 100 - 5.5 * std::sqrt(200.0));
+    spec.table = KERN_ES_TABLE_MAX;
+    noise = es_noise(&spec, &somewhere);
+    ASSERT_EQ((1u << 28) - 3, noise.places);
+    EsNoise other = noise;
+    other.seed++;
+    int64_t at = es_slice(&noise, 5, 9), highest = 0;
+    EXPECT_NE(at, es_slice(&noise, 6, 9));
+    EXPECT_NE(at, es_slice(&noise, 5, 10));
+    EXPECT_NE(at, es_slice(&other, 5, 9));
+    for (uint32_t pair = 0; pair < 2000; pair++) {
+        int64_t place = es_slice(&noise, 5, pair);
+        ASSERT_EQ(static_cast<uint64_t>(place), ref_slice(spec, 5, pair));
+        highest = std::max(highest, place);
+    }
+    EXPECT_LE(highest, KERN_ES_TABLE_MAX - 64);
+    EXPECT_GT(highest, KERN_ES_TABLE_MAX / 100 * 98);
+}
+
+double normal_cdf(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+
+void expect_standard_normal(std::vector<double> x) {
     double n = static_cast<double>(x.size()), m1 = 0, m2 = 0, m3 = 0, m4 = 0;
     for (double v : x)
         m1 += v / n, m2 += v * v / n, m3 += v * v * v / n, m4 += v * v * v * v / n;
@@ -82,6 +166,25 @@ TEST(Noise, IsStandardNormal) {
     // Kolmogorov and Smirnov: beyond 2.5 / sqrt(n) once in 130,000 runs.
     EXPECT_LT(distance, 2.5 / std::sqrt(n));
     EXPECT_EQ(std::adjacent_find(x.begin(), x.end(), [](double a, double b) { return !(a <= b); }), x.end());
+}
+
+TEST(Noise, IsStandardNormal) {
+    uint64_t seed = fresh_seed();
+    std::vector<double> x;
+    for (uint32_t generation = 0; generation < 4; generation++) {
+        for (uint32_t pair = 0; pair < 8; pair++) {
+            for (float v : noise_of(cpu_noise_baseline, seed, generation, pair, 0, 6400))
+                x.push_back(static_cast<double>(v));
+        }
+    }
+    expect_standard_normal(x);
+}
+
+TEST(NoiseTable, IsStandardNormal) {
+    const int64_t floats = 1 << 18;
+    Aligned table(floats);
+    noise_functions().back().table(fresh_seed(), 0, floats, table.at);
+    expect_standard_normal(std::vector<double>(table.at, table.at + floats));
 }
 
 double correlation(const std::vector<float> &a, const std::vector<float> &b) {
@@ -102,6 +205,10 @@ TEST(Noise, StreamsAreUncorrelated) {
     streams.push_back(noise_of(cpu_noise_baseline, seed + 1, 3, 0, 0, n));
     streams.push_back(noise_of(cpu_noise_baseline, seed ^ (1ull << 32), 3, 0, 0, n));
     streams.push_back(noise_of(cpu_noise_baseline, seed, 3, 0, 20032, n));
+    Aligned table(2 * n);
+    cpu_table_baseline(seed, 0, 40000, table.at);
+    streams.emplace_back(table.at, table.at + n);
+    streams.emplace_back(table.at + n, table.at + 2 * n);
     for (size_t i = 0; i < streams.size(); i++) {
         for (size_t j = 0; j < i; j++)
             EXPECT_LT(std::fabs(correlation(streams[i], streams[j])), bound) << i << " and " << j;
@@ -116,7 +223,9 @@ TEST(Noise, StreamsAreUncorrelated) {
 
 class EsTest : public testing::Test {
   protected:
-    void open(const CpuWay &way, int32_t members, const std::vector<int32_t> &hidden, uint64_t seed) {
+    // table: elements beyond those that the policy needs; -1: counters.
+    void open(const CpuWay &way, int32_t members, const std::vector<int32_t> &hidden, uint64_t seed,
+              int64_t table = -1) {
         close();
         kernels = std::make_unique<CpuKernels>(way);
         ASSERT_STATUS(kernels->status());
@@ -127,6 +236,7 @@ class EsTest : public testing::Test {
         spec.seed = seed;
         spec.members = members;
         spec.episodes = 1;
+        if (table >= 0) spec.table = (spec.policy.params + 63) / 64 * 64 + table;
         ASSERT_STATUS((*kernels)->es_open(kernels->backend(), &spec, &es));
     }
     void close() {
@@ -135,6 +245,7 @@ class EsTest : public testing::Test {
         kernels.reset();
     }
     void TearDown() override { close(); }
+    void expect_sums_in_chunks(int64_t table);
 
     std::unique_ptr<CpuKernels> kernels;
     KernEsSpec spec;
@@ -232,8 +343,7 @@ void update_double(const KernEsSpec &spec, const KernEsStep &step, const std::ve
     double sum = 0, size = 0;
     for (uint32_t pair = 0; pair < static_cast<uint32_t>(spec.members) / 2; pair++) {
         double weight = static_cast<double>(shaped[2 * pair]) - static_cast<double>(shaped[2 * pair + 1]);
-        double term =
-            weight * static_cast<double>(ref_noise(spec.seed, step.generation, pair, static_cast<uint32_t>(i)));
+        double term = weight * static_cast<double>(ref_noise(spec, step.generation, pair, i));
         sum += term;
         size += std::fabs(term);
     }
@@ -257,7 +367,7 @@ TEST_F(EsTest, UpdateMatchesDouble) {
     const std::vector<int32_t> hiddens[] = {{}, {16}, {36}, {64}, {16, 16}};
     for (int32_t pairs : pair_counts) {
         const std::vector<int32_t> &hidden = hiddens[random() % 5];
-        open({2, "auto", 0}, 2 * pairs, hidden, random());
+        open({2, "auto", 0}, 2 * pairs, hidden, random(), pairs % 2 == 0 ? -1 : 6400);
         size_t count = static_cast<size_t>(spec.policy.params);
         Adam before = random_adam(count, &random), after = before;
         KernEsStep step = ordinary_step(spec.members, static_cast<uint32_t>(random() % 1000));
@@ -285,7 +395,7 @@ TEST_F(EsTest, UpdateMatchesDouble) {
 }
 
 // What the update does bit for bit: chunks of 256 pairs from zero, folded in order; then es_adam().
-TEST_F(EsTest, UpdateSumsInChunks) {
+void EsTest::expect_sums_in_chunks(int64_t table) {
     std::mt19937_64 random(fresh_seed());
     uint64_t seed = random();
     const int32_t pairs = 600;
@@ -295,7 +405,7 @@ TEST_F(EsTest, UpdateSumsInChunks) {
     KernEsStep step = ordinary_step(2 * pairs, 77);
     Adam before, want;
     for (const CpuWay &way : cpu_ways()) {
-        open(way, 2 * pairs, {40}, seed); // 282 parameters: two tiles, the second ragged
+        open(way, 2 * pairs, {40}, seed, table); // 282 parameters: two tiles, the second ragged
         size_t count = static_cast<size_t>(spec.policy.params);
         if (before.params.empty()) {
             before = want = random_adam(count, &random);
@@ -304,8 +414,8 @@ TEST_F(EsTest, UpdateSumsInChunks) {
                 for (uint32_t chunk = 0; chunk < pairs; chunk += 256) {
                     float partial = 0.0f;
                     for (uint32_t pair = chunk; pair < std::min<uint32_t>(chunk + 256, pairs); pair++) {
-                        partial = std::fma(shaped[2 * pair] - shaped[2 * pair + 1],
-                                           ref_noise(seed, 77, pair, static_cast<uint32_t>(i)), partial);
+                        partial =
+                            std::fma(shaped[2 * pair] - shaped[2 * pair + 1], ref_noise(spec, 77, pair, i), partial);
                     }
                     sum = sum + partial;
                 }
@@ -328,6 +438,10 @@ TEST_F(EsTest, UpdateSumsInChunks) {
     }
 }
 
+TEST_F(EsTest, UpdateSumsInChunks) { expect_sums_in_chunks(-1); }
+
+TEST_F(EsTest, UpdateSumsTheTablesNoiseInChunks) { expect_sums_in_chunks(3200); }
+
 // Ranges that are cut anywhere between units of 64, in any order, give the whole update's bits and touch nothing else.
 TEST_F(EsTest, UpdateByRanges) {
     std::mt19937_64 random(fresh_seed());
@@ -335,7 +449,7 @@ TEST_F(EsTest, UpdateByRanges) {
     const int32_t pairs = 300;
     for (const CpuWay &way : cpu_ways()) {
         for (const std::vector<int32_t> &hidden : hiddens) {
-            open(way, 2 * pairs, hidden, random());
+            open(way, 2 * pairs, hidden, random(), hidden.size() == 1 ? 640 : -1);
             int32_t params = spec.policy.params;
             Adam before = random_adam(static_cast<size_t>(params), &random), whole = before, parts = before;
             KernEsStep step = ordinary_step(spec.members, 9);
@@ -373,11 +487,11 @@ TEST_F(EsTest, UpdateByRanges) {
 // The step goes up the fitness: it climbs a quadratic whose gradient is known.
 TEST_F(EsTest, UpdateAscends) {
     uint64_t seed = fresh_seed();
-    open({2, "auto", 0}, 2000, {}, seed);
+    open({2, "auto", 0}, 2000, {}, seed, seed % 2 == 0 ? -1 : 1 << 20);
     size_t count = static_cast<size_t>(spec.policy.params);
     std::vector<float> params(count, 1.0f), zero(count, 0.0f), first(count), second(count), fitness(2000), shaped(2000);
     for (int32_t member = 0; member < 2000; member++) {
-        std::vector<float> p = ref_member(params, seed, 5, 0.1f, member);
+        std::vector<float> p = ref_member(params, spec, 5, 0.1f, member);
         float f = 0;
         for (size_t i = 0; i < count; i++)
             f += (i % 2 == 0 ? 1.0f : -1.0f) * p[i];

@@ -29,7 +29,7 @@ Outcome reference(const Case &c) {
     Outcome out;
     int32_t obs = c.spec.policy.size[0];
     for (int32_t member = c.job.first; member < c.job.first + c.job.count; member++) {
-        std::vector<float> params = ref_member(c.params, c.spec.seed, c.job.generation, c.job.sigma, member);
+        std::vector<float> params = ref_member(c.params, c.spec, c.job.generation, c.job.sigma, member);
         for (int32_t e = 0; e < c.job.episodes; e++) {
             SimRng rng = {static_cast<uint32_t>(c.spec.seed),
                           static_cast<uint32_t>(c.spec.seed >> 32),
@@ -170,8 +170,10 @@ TEST_P(EvaluateTest, MatchesTheScalarReference) {
             if (c.job.episodes > 7) c.job.first = 2, c.job.count = 4;
             if (turn % 4 == 1) c.job.first = 1, c.job.count = 5; // cuts pairs
             if (turn % 7 < 2) c.spec.policy.precision = POLICY_BF16, c.text += ", bf16";
+            // From one that has room for one slice only.
+            if (turn % 5 < 2) c.spec.table = (c.spec.policy.params + 63) / 64 * 64 + turn % 5 * 640;
             c.text += ", " + std::to_string(c.job.episodes) + " episodes, common " + std::to_string(c.spec.common) +
-                      ", random " + std::to_string(c.spec.sim.any_random);
+                      ", random " + std::to_string(c.spec.sim.any_random) + ", table " + std::to_string(c.spec.table);
             check_everywhere(c);
             if (HasFatalFailure()) return;
             turn++;

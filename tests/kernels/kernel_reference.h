@@ -268,24 +268,40 @@ inline RefEpisode ref_episode(const KernSim &sim, const PolicyShape &shape, cons
     return episode;
 }
 
-// Noise for one parameter of a pair, straight from the table in sim/sim_rng.h.
-inline float ref_noise(uint64_t seed, uint32_t generation, uint32_t pair, uint32_t i) {
-    uint32_t block = i / 64 * 16 + i % 16, word = i / 16 % 4;
-    SimNormal4 n = sim_normal4_from(sim_philox(block, pair, 0, 0x10000000u | generation, static_cast<uint32_t>(seed),
-                                               static_cast<uint32_t>(seed >> 32)));
+// Number i of a seed's normals of one purpose, straight from the table in sim/sim_rng.h.
+inline float ref_normal(uint64_t seed, uint32_t purpose, uint32_t pair, uint64_t i) {
+    uint32_t block = static_cast<uint32_t>(i / 64 * 16 + i % 16), word = static_cast<uint32_t>(i / 16 % 4);
+    SimNormal4 n = sim_normal4_from(
+        sim_philox(block, pair, 0, purpose, static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)));
     return word == 0 ? n.x0 : word == 1 ? n.x1 : word == 2 ? n.x2 : n.x3;
 }
 
+inline float ref_table(uint64_t seed, uint64_t i) { return ref_normal(seed, 0x80000000u, 0, i); }
+
+// Where in the table a pair's noise begins: a number below 2^64 scaled to the places there are, 16 elements apart.
+inline uint64_t ref_slice(const KernEsSpec &spec, uint32_t generation, uint32_t pair) {
+    uint64_t params = (static_cast<uint64_t>(spec.policy.params) + 63) / 64 * 64;
+    uint64_t places = (static_cast<uint64_t>(spec.table) - params) / 16 + 1;
+    SimWords4 w = sim_philox(0, pair, 0, 0x90000000u | generation, static_cast<uint32_t>(spec.seed),
+                             static_cast<uint32_t>(spec.seed >> 32));
+    unsigned __int128 random = static_cast<unsigned __int128>(w.x0) << 32 | w.x1;
+    return 16 * static_cast<uint64_t>(random * places >> 64);
+}
+
+// Noise for one parameter of a pair.
+inline float ref_noise(const KernEsSpec &spec, uint32_t generation, uint32_t pair, uint64_t i) {
+    if (spec.table == 0) return ref_normal(spec.seed, 0x10000000u | generation, pair, i);
+    return ref_table(spec.seed, ref_slice(spec, generation, pair) + i);
+}
+
 // A member's parameters.
-inline std::vector<float> ref_member(const std::vector<float> &params, uint64_t seed, uint32_t generation, float sigma,
-                                     int32_t member) {
+inline std::vector<float> ref_member(const std::vector<float> &params, const KernEsSpec &spec, uint32_t generation,
+                                     float sigma, int32_t member) {
     std::vector<float> out(params);
     if (sigma == 0.0f) return out;
     float signed_sigma = member % 2 == 0 ? sigma : -sigma;
-    for (size_t i = 0; i < out.size(); i++) {
-        float noise = ref_noise(seed, generation, static_cast<uint32_t>(member / 2), static_cast<uint32_t>(i));
-        out[i] = std::fma(signed_sigma, noise, params[i]);
-    }
+    for (size_t i = 0; i < out.size(); i++)
+        out[i] = std::fma(signed_sigma, ref_noise(spec, generation, static_cast<uint32_t>(member / 2), i), params[i]);
     return out;
 }
 
