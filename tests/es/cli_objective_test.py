@@ -286,9 +286,9 @@ class Exec(ObjectiveTest):
         for body, words in [
             ("x[1] = float('nan')", "the fitness is nan"),
             ("x[0] = 1e39", "the fitness is 1e+39"),
-            ("print('abc', flush=True)", "the command printed 'abc', which is no number"),
-            ("print('', flush=True)", "which is no number"),
-            ("print(1, 2, flush=True)", "'1 2', which is no number"),
+            ("print('abc', flush=True); continue", "the command printed 'abc', which is no number"),
+            ("print('', flush=True); continue", "which is no number"),
+            ("print(1, 2, flush=True); continue", "'1 2', which is no number"),
             ("sys.exit(3)", "the command ended with status 3 without an answer"),
             ("os.kill(os.getpid(), 9)", "signal 9"),
         ]:
