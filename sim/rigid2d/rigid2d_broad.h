@@ -50,8 +50,10 @@ SIM_FN int32_t rigid2d_find_contact(const Rigid2dWorld *w, int32_t pair) {
     return -1;
 }
 
-SIM_FN void rigid2d_touch_clear(Rigid2dTouch *touch) {
+SIM_FN void rigid2d_touch_clear(Rigid2dWorld *w, int32_t contact) {
+    Rigid2dTouch *touch = &w->touch[contact];
     __builtin_memset(touch, 0, sizeof *touch);
+    touch->shape = w->contact[contact].pair / w->bodies, touch->body = w->contact[contact].pair % w->bodies;
     touch->toi = R(1.0);
     touch->enabled = 1;
 }
@@ -67,8 +69,8 @@ SIM_FN void rigid2d_find_contacts_of(Rigid2dWorld *w, int32_t shape) {
             w->overflow = 1;
             continue;
         }
-        rigid2d_touch_clear(&w->touch[w->contacts]);
-        w->contact[w->contacts++].pair = pair;
+        w->contact[w->contacts].pair = pair;
+        rigid2d_touch_clear(w, w->contacts++);
         rigid2d_body_wake(&w->body[body]);
     }
 }
@@ -132,7 +134,7 @@ SIM_BIG_FN void rigid2d_contact_update(Rigid2dWorld *w, int32_t contact) {
 // Ends the contacts whose boxes have parted and updates the others, newest first. What sleeps is left alone.
 SIM_FN void rigid2d_update_contacts(Rigid2dWorld *w) {
     for (int32_t i = w->contacts - 1; i >= 0; i--) {
-        rigid2d_touch_clear(&w->touch[i]);
+        rigid2d_touch_clear(w, i);
         const Rigid2dBody *b = &w->body[rigid2d_contact_body(w, i)];
         if (!b->awake) continue;
         if (rigid2d_box_overlaps(rigid2d_ground_box(w, rigid2d_contact_shape(w, i)), rigid2d_body_box(b))) {
