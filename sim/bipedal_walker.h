@@ -33,9 +33,7 @@ SIM_FN Rigid2dWorld *bipedal_walker_step_begin(BipedalWalkerWorld *b, const Bipe
     return &b->world;
 }
 
-SIM_FN SimStep bipedal_walker_step_end(BipedalWalkerWorld *b, float *obs) {
-    return bipedal_walker_finish(b, obs);
-}
+SIM_FN SimStep bipedal_walker_step_end(BipedalWalkerWorld *b, float *obs) { return bipedal_walker_finish(b, obs); }
 
 SIM_FN void bipedal_walker_observe(const BipedalWalkerState *s, const BipedalWalkerParams *p, float *obs) {
     (void)p;

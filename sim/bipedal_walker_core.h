@@ -290,8 +290,8 @@ SIM_FN void bipedal_walker_check(BipedalWalkerWords *words) {
     words->contact_overflow = (real)SIM_NANF;
 }
 
-// A step of the state in b->words, up to the solver's iterations. shapes: a world that has begun a step, whose shapes are
-// used; NULL: there is none.
+// A step of the state in b->words, up to the solver's iterations. shapes: a world that has begun a step, whose shapes
+// are used; NULL: there is none.
 SIM_BIG_FN void bipedal_walker_start(BipedalWalkerWorld *b, const BipedalWalkerWorld *shapes,
                                      const BipedalWalkerParams *p, const float *continuous) {
     real action[BIPEDAL_WALKER_JOINTS];

@@ -61,9 +61,7 @@ SIM_FN Rigid2dWorld *lunar_lander_continuous_step_begin(LunarLanderWorld *l, con
     return &l->world;
 }
 
-SIM_FN SimStep lunar_lander_continuous_step_end(LunarLanderWorld *l, float *obs) {
-    return lunar_lander_finish(l, obs);
-}
+SIM_FN SimStep lunar_lander_continuous_step_end(LunarLanderWorld *l, float *obs) { return lunar_lander_finish(l, obs); }
 
 SIM_FN void lunar_lander_continuous_observe(const LunarLanderContinuousState *s, const LunarLanderContinuousParams *p,
                                             float *obs) {

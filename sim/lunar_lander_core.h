@@ -311,8 +311,8 @@ SIM_FN void lunar_lander_check(LunarLanderWords *words) {
     words->contact_overflow = (real)SIM_NANF;
 }
 
-// A step of the state in l->words, up to the solver's iterations. shapes: a world that has begun a step, whose shapes are
-// used; NULL: there is none.
+// A step of the state in l->words, up to the solver's iterations. shapes: a world that has begun a step, whose shapes
+// are used; NULL: there is none.
 SIM_BIG_FN void lunar_lander_start(LunarLanderWorld *l, const LunarLanderWorld *shapes, const LunarLanderParams *p,
                                    const LunarLanderThrust *thrust) {
     lunar_lander_check(&l->words);
