@@ -25,16 +25,15 @@ SIM_FN SimStep bipedal_walker_step(BipedalWalkerState *s, const BipedalWalkerPar
 #define BIPEDAL_WALKER_IN_PARTS 1
 
 SIM_FN Rigid2dWorld *bipedal_walker_step_begin(BipedalWalkerWorld *b, const BipedalWalkerWorld *shapes,
-                                               const BipedalWalkerState *s, const BipedalWalkerParams *p,
-                                               const int32_t *discrete, const float *continuous, SimRng *rng) {
+                                               const BipedalWalkerParams *p, const int32_t *discrete,
+                                               const float *continuous, SimRng *rng) {
     (void)discrete, (void)rng;
-    bipedal_walker_go_begin(b, shapes, s, p, continuous, 0);
+    b->words.blocks = 0;
+    bipedal_walker_start(b, shapes, p, continuous);
     return &b->world;
 }
 
-SIM_FN SimStep bipedal_walker_step_end(BipedalWalkerWorld *b, BipedalWalkerState *s) {
-    return bipedal_walker_go_end(b, s, 0);
-}
+SIM_FN SimStep bipedal_walker_step_end(BipedalWalkerWorld *b, float *obs) { return bipedal_walker_finish(b, obs); }
 
 SIM_FN void bipedal_walker_observe(const BipedalWalkerState *s, const BipedalWalkerParams *p, float *obs) {
     (void)p;

@@ -290,62 +290,51 @@ SIM_FN void bipedal_walker_check(BipedalWalkerWords *words) {
     words->contact_overflow = (real)SIM_NANF;
 }
 
-// shapes: a world that has begun a step, whose shapes are used; NULL: there is none.
-SIM_BIG_FN void bipedal_walker_go_begin(BipedalWalkerWorld *b, const BipedalWalkerWorld *shapes, const void *state,
-                                        const BipedalWalkerParams *p, const float *continuous, int32_t is_hardcore) {
+// A step of the state in b->words, up to the solver's iterations. shapes: a world that has begun a step, whose shapes
+// are used; NULL: there is none.
+SIM_BIG_FN void bipedal_walker_start(BipedalWalkerWorld *b, const BipedalWalkerWorld *shapes,
+                                     const BipedalWalkerParams *p, const float *continuous) {
     real action[BIPEDAL_WALKER_JOINTS];
     for (int32_t i = 0; i < BIPEDAL_WALKER_JOINTS; i++)
         action[i] = (real)continuous[i];
-    bipedal_walker_load(&b->words, state, is_hardcore);
     bipedal_walker_check(&b->words);
     if (!shapes) bipedal_walker_shapes(b);
     bipedal_walker_world(b, shapes ? shapes : b, p, action);
     bipedal_walker_set_off(b, rigid2d_vec(R(0.0), R(0.0)));
 }
 
-SIM_BIG_FN SimStep bipedal_walker_go_end(BipedalWalkerWorld *b, void *state, int32_t is_hardcore) {
-    SimStep out = bipedal_walker_arrive(b);
-    bipedal_walker_store(&b->words, state, is_hardcore);
-    return out;
-}
-
 SIM_BIG_FN SimStep bipedal_walker_go(void *state, const BipedalWalkerParams *p, const float *continuous,
                                      int32_t is_hardcore) {
     BipedalWalkerWorld b;
-    bipedal_walker_go_begin(&b, 0, state, p, continuous, is_hardcore);
+    bipedal_walker_load(&b.words, state, is_hardcore);
+    bipedal_walker_start(&b, 0, p, continuous);
     rigid2d_island_iterate(&b.world);
-    return bipedal_walker_go_end(&b, state, is_hardcore);
+    SimStep out = bipedal_walker_arrive(&b);
+    bipedal_walker_store(&b.words, state, is_hardcore);
+    return out;
 }
 
 // Ten rays from the hull, from straight down to almost ahead: the share of their length that is free.
-SIM_FN void bipedal_walker_lidar(const BipedalWalkerWords *words, Rigid2dVec from, real *fraction) {
-    Rigid2dWorld w;
-    Rigid2dBox block[BIPEDAL_WALKER_BLOCKS];
+SIM_FN void bipedal_walker_lidar(const Rigid2dWorld *ground, Rigid2dVec from, real *fraction) {
     Rigid2dVec to[BIPEDAL_WALKER_RAYS];
-    bipedal_walker_ground(words, &w, block);
-    w.friction = R(0.0); // rays slide on nothing
     for (int32_t i = 0; i < BIPEDAL_WALKER_RAYS; i++) {
         SimSinCos t = sim_sincos(R(0.15) * (real)i);
         to[i] = rigid2d_vec(from.x + t.sin * BIPEDAL_WALKER_LIDAR_M, from.y - t.cos * BIPEDAL_WALKER_LIDAR_M);
     }
-    rigid2d_ground_rays(&w, from, to, BIPEDAL_WALKER_RAYS, fraction);
+    rigid2d_ground_rays(ground, from, to, BIPEDAL_WALKER_RAYS, fraction);
 }
 
-SIM_BIG_FN void bipedal_walker_show(const void *state, float *obs, int32_t is_hardcore) {
-    BipedalWalkerWords words;
-    Rigid2dPolygon shape;
-    Rigid2dMass mass;
-    bipedal_walker_load(&words, state, is_hardcore);
-    bipedal_walker_check(&words);
-    bipedal_walker_hull(&shape, &mass);
-    const Rigid2dBody *hull = &words.body[0];
+// center: the hull's centre of mass, in its frame.
+SIM_BIG_FN void bipedal_walker_look(const BipedalWalkerWords *words, const Rigid2dWorld *ground, Rigid2dVec center,
+                                    float *obs) {
+    const Rigid2dBody *hull = &words->body[0];
     real o[BIPEDAL_WALKER_OBS];
     o[0] = hull->angle_rad;
     o[1] = R(2.0) * hull->spin_radps / BIPEDAL_WALKER_FPS;
     o[2] = R(0.3) * hull->vx_mps * R(20.0) / BIPEDAL_WALKER_FPS;
     o[3] = R(0.3) * hull->vy_mps * R(13.333333333333334) / BIPEDAL_WALKER_FPS;
     for (int32_t leg = 0; leg < 2; leg++) {
-        const Rigid2dBody *upper = &words.body[1 + 2 * leg], *lower = &words.body[2 + 2 * leg];
+        const Rigid2dBody *upper = &words->body[1 + 2 * leg], *lower = &words->body[2 + 2 * leg];
         real *of = &o[4 + 5 * leg];
         of[0] = upper->angle_rad - hull->angle_rad - (leg == 0 ? R(-0.05) : R(0.05));
         of[1] = (upper->spin_radps - hull->spin_radps) / BIPEDAL_WALKER_HIP_RADPS;
@@ -353,10 +342,31 @@ SIM_BIG_FN void bipedal_walker_show(const void *state, float *obs, int32_t is_ha
         of[3] = (lower->spin_radps - upper->spin_radps) / BIPEDAL_WALKER_KNEE_RADPS;
         of[4] = lower->touch & RIGID2D_IN_CONTACT ? R(1.0) : R(0.0);
     }
-    Rigid2dVec at = rigid2d_transform(rigid2d_body_position(hull), hull->angle_rad, mass.center).p;
-    bipedal_walker_lidar(&words, at, &o[14]);
+    Rigid2dVec at = rigid2d_transform(rigid2d_body_position(hull), hull->angle_rad, center).p;
+    bipedal_walker_lidar(ground, at, &o[14]);
     for (int32_t i = 0; i < BIPEDAL_WALKER_OBS; i++)
         obs[i] = (float)o[i];
+}
+
+// The end of a step that bipedal_walker_start() began, and what is seen then.
+SIM_BIG_FN SimStep bipedal_walker_finish(BipedalWalkerWorld *b, float *obs) {
+    SimStep out = bipedal_walker_arrive(b);
+    bipedal_walker_look(&b->words, &b->world, b->world.mass[0].center, obs);
+    return out;
+}
+
+SIM_BIG_FN void bipedal_walker_show(const void *state, float *obs, int32_t is_hardcore) {
+    BipedalWalkerWords words;
+    Rigid2dWorld ground;
+    Rigid2dBox block[BIPEDAL_WALKER_BLOCKS];
+    Rigid2dPolygon shape;
+    Rigid2dMass mass;
+    bipedal_walker_load(&words, state, is_hardcore);
+    bipedal_walker_check(&words);
+    bipedal_walker_ground(&words, &ground, block);
+    ground.friction = R(0.0); // rays slide on nothing
+    bipedal_walker_hull(&shape, &mass);
+    bipedal_walker_look(&words, &ground, mass.center, obs);
 }
 
 #ifdef SIM_DRAWING

@@ -40,17 +40,16 @@ SIM_FN SimStep bipedal_walker_hardcore_step(BipedalWalkerHardcoreState *s, const
 typedef BipedalWalkerWorld BipedalWalkerHardcoreWorld;
 
 SIM_FN Rigid2dWorld *bipedal_walker_hardcore_step_begin(BipedalWalkerWorld *b, const BipedalWalkerWorld *shapes,
-                                                        const BipedalWalkerHardcoreState *s,
                                                         const BipedalWalkerHardcoreParams *p, const int32_t *discrete,
                                                         const float *continuous, SimRng *rng) {
     (void)discrete, (void)rng;
     BipedalWalkerParams same = bipedal_walker_hardcore_get_params(p);
-    bipedal_walker_go_begin(b, shapes, s, &same, continuous, 1);
+    bipedal_walker_start(b, shapes, &same, continuous);
     return &b->world;
 }
 
-SIM_FN SimStep bipedal_walker_hardcore_step_end(BipedalWalkerWorld *b, BipedalWalkerHardcoreState *s) {
-    return bipedal_walker_go_end(b, s, 1);
+SIM_FN SimStep bipedal_walker_hardcore_step_end(BipedalWalkerWorld *b, float *obs) {
+    return bipedal_walker_finish(b, obs);
 }
 
 SIM_FN void bipedal_walker_hardcore_observe(const BipedalWalkerHardcoreState *s, const BipedalWalkerHardcoreParams *p,

@@ -32,15 +32,15 @@ SIM_FN SimStep lunar_lander_step(LunarLanderState *s, const LunarLanderParams *p
 #define LUNAR_LANDER_IN_PARTS 1
 
 SIM_FN Rigid2dWorld *lunar_lander_step_begin(LunarLanderWorld *l, const LunarLanderWorld *shapes,
-                                             const LunarLanderState *s, const LunarLanderParams *p,
-                                             const int32_t *discrete, const float *continuous, SimRng *rng) {
+                                             const LunarLanderParams *p, const int32_t *discrete,
+                                             const float *continuous, SimRng *rng) {
     (void)continuous;
     LunarLanderThrust thrust = lunar_lander_choose(*discrete, rng);
-    lunar_lander_go_begin(l, shapes, s, p, &thrust);
+    lunar_lander_start(l, shapes, p, &thrust);
     return &l->world;
 }
 
-SIM_FN SimStep lunar_lander_step_end(LunarLanderWorld *l, LunarLanderState *s) { return lunar_lander_go_end(l, s); }
+SIM_FN SimStep lunar_lander_step_end(LunarLanderWorld *l, float *obs) { return lunar_lander_finish(l, obs); }
 
 SIM_FN void lunar_lander_observe(const LunarLanderState *s, const LunarLanderParams *p, float *obs) {
     (void)p;

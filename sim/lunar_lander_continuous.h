@@ -52,19 +52,16 @@ SIM_FN SimStep lunar_lander_continuous_step(LunarLanderContinuousState *s, const
 typedef LunarLanderWorld LunarLanderContinuousWorld;
 
 SIM_FN Rigid2dWorld *lunar_lander_continuous_step_begin(LunarLanderWorld *l, const LunarLanderWorld *shapes,
-                                                        const LunarLanderContinuousState *s,
                                                         const LunarLanderContinuousParams *p, const int32_t *discrete,
                                                         const float *continuous, SimRng *rng) {
     (void)discrete;
     LunarLanderParams same = lunar_lander_continuous_get_params(p);
     LunarLanderThrust thrust = lunar_lander_continuous_choose(continuous, rng);
-    lunar_lander_go_begin(l, shapes, s, &same, &thrust);
+    lunar_lander_start(l, shapes, &same, &thrust);
     return &l->world;
 }
 
-SIM_FN SimStep lunar_lander_continuous_step_end(LunarLanderWorld *l, LunarLanderContinuousState *s) {
-    return lunar_lander_go_end(l, s);
-}
+SIM_FN SimStep lunar_lander_continuous_step_end(LunarLanderWorld *l, float *obs) { return lunar_lander_finish(l, obs); }
 
 SIM_FN void lunar_lander_continuous_observe(const LunarLanderContinuousState *s, const LunarLanderContinuousParams *p,
                                             float *obs) {

@@ -311,27 +311,39 @@ SIM_FN void lunar_lander_check(LunarLanderWords *words) {
     words->contact_overflow = (real)SIM_NANF;
 }
 
-// shapes: a world that has begun a step, whose shapes are used; NULL: there is none.
-SIM_BIG_FN void lunar_lander_go_begin(LunarLanderWorld *l, const LunarLanderWorld *shapes, const void *state,
-                                      const LunarLanderParams *p, const LunarLanderThrust *thrust) {
-    __builtin_memcpy(&l->words, state, sizeof l->words);
+// A step of the state in l->words, up to the solver's iterations. shapes: a world that has begun a step, whose shapes
+// are used; NULL: there is none.
+SIM_BIG_FN void lunar_lander_start(LunarLanderWorld *l, const LunarLanderWorld *shapes, const LunarLanderParams *p,
+                                   const LunarLanderThrust *thrust) {
     lunar_lander_check(&l->words);
     if (!shapes) lunar_lander_shapes(l);
     lunar_lander_world(l, shapes ? shapes : l, p);
     lunar_lander_set_off(l, p, thrust, rigid2d_vec(R(0.0), R(0.0)));
 }
 
-SIM_BIG_FN SimStep lunar_lander_go_end(LunarLanderWorld *l, void *state) {
-    SimStep out = lunar_lander_arrive(l);
-    __builtin_memcpy(state, &l->words, sizeof l->words);
+SIM_BIG_FN SimStep lunar_lander_go(void *state, const LunarLanderParams *p, const LunarLanderThrust *thrust) {
+    LunarLanderWorld l;
+    __builtin_memcpy(&l.words, state, sizeof l.words);
+    lunar_lander_start(&l, 0, p, thrust);
+    rigid2d_island_iterate(&l.world);
+    SimStep out = lunar_lander_arrive(&l);
+    __builtin_memcpy(state, &l.words, sizeof l.words);
     return out;
 }
 
-SIM_BIG_FN SimStep lunar_lander_go(void *state, const LunarLanderParams *p, const LunarLanderThrust *thrust) {
-    LunarLanderWorld l;
-    lunar_lander_go_begin(&l, 0, state, p, thrust);
-    rigid2d_island_iterate(&l.world);
-    return lunar_lander_go_end(&l, state);
+// center: the lander's centre of mass, in its frame.
+SIM_FN void lunar_lander_see(const LunarLanderWords *words, Rigid2dVec center, float *obs) {
+    real o[LUNAR_LANDER_OBS];
+    lunar_lander_look(words, center, o);
+    for (int32_t i = 0; i < LUNAR_LANDER_OBS; i++)
+        obs[i] = (float)o[i];
+}
+
+// The end of a step that lunar_lander_start() began, and what is seen then.
+SIM_BIG_FN SimStep lunar_lander_finish(LunarLanderWorld *l, float *obs) {
+    SimStep out = lunar_lander_arrive(l);
+    lunar_lander_see(&l->words, l->world.mass[0].center, obs);
+    return out;
 }
 
 SIM_BIG_FN void lunar_lander_show(const void *state, float *obs) {
@@ -340,10 +352,7 @@ SIM_BIG_FN void lunar_lander_show(const void *state, float *obs) {
     Rigid2dMass mass;
     __builtin_memcpy(&words, state, sizeof words);
     lunar_lander_hull(&shape, &mass);
-    real o[LUNAR_LANDER_OBS];
-    lunar_lander_look(&words, mass.center, o);
-    for (int32_t i = 0; i < LUNAR_LANDER_OBS; i++)
-        obs[i] = (float)o[i];
+    lunar_lander_see(&words, mass.center, obs);
 }
 
 #ifdef SIM_DRAWING

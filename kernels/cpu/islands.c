@@ -13,7 +13,8 @@
 #define ISA_CAT(a, b)  ISA_CAT_(a, b)
 
 enum {
-    WIDTH = 16, // worlds at once
+    WIDTH = 16, // worlds of a group
+    GROUPS = CPU_ISLANDS_MAX / WIDTH,
     JOINTS_MAX = 32,
     SLOTS_MAX = 32, // contacts that are lined up
 };
@@ -149,32 +150,57 @@ static void solve_contact(ContactLanes *restrict lanes, VelocityLanes *restrict 
     }
 }
 
+// Groups go in step: each is a chain of operations that wait for one another, and a processor has room for two.
+static void iterate(Islands *g, int groups, const Rigid2dWorld *like) {
+    int slots = 0;
+    for (int k = 0; k < groups; k++)
+        slots = g[k].slots > slots ? g[k].slots : slots;
+    for (int iteration = 0; iteration < like->velocity_iterations; iteration++) {
+        for (int i = 0; i < like->joint_rows; i++) {
+            const int a = like->joint_row[i].a, b = like->joint_row[i].b;
+            for (int k = 0; k < groups; k++)
+                solve_joint(&g[k].joint[i], &g[k].velocity[a], &g[k].velocity[b]);
+        }
+        for (int slot = 0; slot < slots; slot++) {
+            for (int k = 0; k < groups; k++) {
+                if (slot < g[k].slots) solve_contact(&g[k].contact[slot], &g[k].velocity[g[k].body[slot]]);
+            }
+        }
+    }
+}
+
+static void clear(Islands *g, int joint_rows) {
+    g->slots = 0;
+    memset(g->velocity, 0, sizeof g->velocity);
+    memset(g->joint, 0, (size_t)joint_rows * sizeof g->joint[0]);
+}
+
 uint32_t ISA_CAT(cpu_islands_iterate_, ISA)(Rigid2dWorld *const *worlds, int count) {
-    Islands g;
+    Islands g[GROUPS];
+    const Rigid2dWorld *like = NULL; // the first that has a lane
     uint32_t left = 0;
-    g.slots = g.lanes = 0;
+    int last = 0; // group that is filled
+    g[0].lanes = 0;
     for (int i = 0; i < count; i++) {
         Rigid2dWorld *w = worlds[i];
         if (w->joint_rows + w->contact_rows == 0) continue;
-        if (w->joint_rows > JOINTS_MAX) {
+        if (w->joint_rows > JOINTS_MAX || (like != NULL && !is_like(like, w))) {
             left |= 1u << i;
             continue;
         }
-        if (g.lanes == 0) {
-            memset(g.velocity, 0, sizeof g.velocity);
-            memset(g.joint, 0, (size_t)w->joint_rows * sizeof g.joint[0]);
+        if (g[last].lanes == WIDTH) g[++last].lanes = 0;
+        if (g[last].lanes == 0) clear(&g[last], w->joint_rows);
+        if (!add_world(&g[last], w)) {
+            left |= 1u << i;
+        } else if (like == NULL) {
+            like = w;
         }
-        if (g.lanes == WIDTH || (g.lanes > 0 && !is_like(g.world[0], w)) || !add_world(&g, w)) left |= 1u << i;
     }
-    if (g.lanes == 0) return left;
-    const Rigid2dWorld *first = g.world[0];
-    for (int iteration = 0; iteration < first->velocity_iterations; iteration++) {
-        for (int i = 0; i < first->joint_rows; i++)
-            solve_joint(&g.joint[i], &g.velocity[first->joint_row[i].a], &g.velocity[first->joint_row[i].b]);
-        for (int slot = 0; slot < g.slots; slot++)
-            solve_contact(&g.contact[slot], &g.velocity[g.body[slot]]);
+    if (like == NULL) return left;
+    iterate(g, last + (g[last].lanes > 0), like);
+    for (int k = 0; k <= last; k++) {
+        for (int l = 0; l < g[k].lanes; l++)
+            take_world(&g[k], l);
     }
-    for (int l = 0; l < g.lanes; l++)
-        take_world(&g, l);
     return left;
 }

@@ -8,8 +8,10 @@
 
 #include "sim/rigid2d/rigid2d.h"
 
-// Returns a bit for each of the `count` worlds, up to 32, that is not like the first one that has rows, or has more
-// contacts than there is room for: these are left for rigid2d_island_iterate().
+enum { CPU_ISLANDS_MAX = 32 };
+
+// Returns a bit for each of the `count` worlds, up to CPU_ISLANDS_MAX, that is not like the first one that has rows, or
+// has more contacts than there is room for: these are left for rigid2d_island_iterate().
 uint32_t cpu_islands_iterate_baseline(Rigid2dWorld *const *worlds, int count);
 uint32_t cpu_islands_iterate_v3(Rigid2dWorld *const *worlds, int count);
 uint32_t cpu_islands_iterate_v4(Rigid2dWorld *const *worlds, int count);

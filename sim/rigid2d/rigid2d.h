@@ -246,6 +246,29 @@ SIM_FN void rigid2d_impact_gather(Rigid2dWorld *w, int32_t contact, real alpha) 
     w->contact_rows = count, w->joint_rows = 0;
 }
 
+// Whether two numbers have the same bits, and are none.
+SIM_FN int32_t rigid2d_is_same(real a, real b) {
+    return (a == b) & (sim_bits_from_float((float)a) == sim_bits_from_float((float)b));
+}
+
+// The iterations of the body's contacts. Without joints one soon changes nothing, and then none after it would.
+SIM_BIG_FN void rigid2d_impact_iterate(Rigid2dWorld *w, int32_t body) {
+    Rigid2dVelocity *v = &w->velocity[body];
+    int32_t same = 0;
+    for (int32_t iteration = 0; iteration < w->velocity_iterations && !same; iteration++) {
+        const Rigid2dVelocity old = *v;
+        same = 1;
+        for (int32_t i = 0; i < w->contact_rows; i++) {
+            Rigid2dContactRow *row = &w->contact_row[i];
+            const real n0 = row->n0, n1 = row->n1, t0 = row->t0, t1 = row->t1;
+            rigid2d_contact_solve_velocity(row, v);
+            same &= rigid2d_is_same(row->n0, n0) & rigid2d_is_same(row->n1, n1) & rigid2d_is_same(row->t0, t0) &
+                    rigid2d_is_same(row->t1, t1);
+        }
+        same &= rigid2d_is_same(v->x, old.x) & rigid2d_is_same(v->y, old.y) & rigid2d_is_same(v->w, old.w);
+    }
+}
+
 // Separates the body from what it hit, and moves it on for the rest of the step. Impulses are not kept: they can be
 // large.
 SIM_FN void rigid2d_impact_solve(Rigid2dWorld *w, int32_t body, real alpha) {
@@ -264,7 +287,7 @@ SIM_FN void rigid2d_impact_solve(Rigid2dWorld *w, int32_t body, real alpha) {
         rigid2d_contact_begin(w, &w->contact_row[i], w->contact_row[i].contact, 0);
     const Rigid2dBody *b = &w->body[body];
     w->velocity[body].x = b->vx_mps, w->velocity[body].y = b->vy_mps, w->velocity[body].w = b->spin_radps;
-    rigid2d_island_iterate(w);
+    rigid2d_impact_iterate(w, body);
     rigid2d_body_integrate(w, body, (R(1.0) - alpha) * w->dt_s);
     rigid2d_body_follow(w, body);
 }
@@ -316,6 +339,7 @@ SIM_FN void rigid2d_begin(Rigid2dWorld *w) {
         rigid2d_body_follow(w, i);
         motion->c0 = rigid2d_body_position(&w->body[i]), motion->a0 = w->body[i].angle_rad;
         motion->alpha0 = R(0.0);
+        motion->swept = rigid2d_body_box(&w->body[i]); // until it moves
         motion->force_n = rigid2d_vec(R(0.0), R(0.0)), motion->torque_nm = R(0.0);
         motion->in_island = 0;
     }

@@ -50,8 +50,10 @@ SIM_FN int32_t rigid2d_find_contact(const Rigid2dWorld *w, int32_t pair) {
     return -1;
 }
 
-SIM_FN void rigid2d_touch_clear(Rigid2dTouch *touch) {
+SIM_FN void rigid2d_touch_clear(Rigid2dWorld *w, int32_t contact) {
+    Rigid2dTouch *touch = &w->touch[contact];
     __builtin_memset(touch, 0, sizeof *touch);
+    touch->shape = w->contact[contact].pair / w->bodies, touch->body = w->contact[contact].pair % w->bodies;
     touch->toi = R(1.0);
     touch->enabled = 1;
 }
@@ -67,8 +69,8 @@ SIM_FN void rigid2d_find_contacts_of(Rigid2dWorld *w, int32_t shape) {
             w->overflow = 1;
             continue;
         }
-        rigid2d_touch_clear(&w->touch[w->contacts]);
-        w->contact[w->contacts++].pair = pair;
+        w->contact[w->contacts].pair = pair;
+        rigid2d_touch_clear(w, w->contacts++);
         rigid2d_body_wake(&w->body[body]);
     }
 }
@@ -97,13 +99,10 @@ SIM_BIG_FN void rigid2d_contact_remove(Rigid2dWorld *w, int32_t contact) {
     w->contact[w->contacts] = none;
 }
 
-// The manifold where the bodies are now. A point that was there before, by its key, keeps its impulses. Tells the body
-// when it begins or ends to touch.
-SIM_BIG_FN void rigid2d_contact_update(Rigid2dWorld *w, int32_t contact) {
-    Rigid2dContact *c = &w->contact[contact], old = *c;
-    Rigid2dTouch *touch = &w->touch[contact];
+// The manifold where the body is now.
+SIM_BIG_FN void rigid2d_contact_collide(Rigid2dWorld *w, int32_t contact) {
+    Rigid2dManifold *m = &w->touch[contact].manifold;
     int32_t shape = rigid2d_contact_shape(w, contact), body = rigid2d_contact_body(w, contact);
-    Rigid2dManifold *m = &touch->manifold;
     if (shape < w->blocks) {
         Rigid2dPolygon block;
         rigid2d_ground_polygon(w, shape, &block);
@@ -112,6 +111,15 @@ SIM_BIG_FN void rigid2d_contact_update(Rigid2dWorld *w, int32_t contact) {
         Rigid2dEdge edge = rigid2d_ground_edge(w, shape - w->blocks);
         rigid2d_collide_edge(m, &edge, &w->shape[body], w->motion[body].t);
     }
+}
+
+// A new manifold. A point that was there before, by its key, keeps its impulses. Tells the body when it begins or ends
+// to touch.
+SIM_BIG_FN void rigid2d_contact_update(Rigid2dWorld *w, int32_t contact) {
+    Rigid2dContact *c = &w->contact[contact], old = *c;
+    Rigid2dTouch *touch = &w->touch[contact];
+    const Rigid2dManifold *m = &touch->manifold;
+    rigid2d_contact_collide(w, contact);
     touch->enabled = 1;
     c->points = m->count;
     c->key0 = m->count > 0 ? m->point[0].key : 0, c->key1 = m->count > 1 ? m->point[1].key : 0;
@@ -124,18 +132,20 @@ SIM_BIG_FN void rigid2d_contact_update(Rigid2dWorld *w, int32_t contact) {
     c->normal1_ns = first1 ? old.normal0_ns : second1 ? old.normal1_ns : R(0.0);
     c->tangent1_ns = first1 ? old.tangent0_ns : second1 ? old.tangent1_ns : R(0.0);
     if ((m->count > 0) == (old.points > 0)) return;
-    Rigid2dBody *b = &w->body[body];
+    Rigid2dBody *b = &w->body[touch->body];
     rigid2d_body_wake(b);
     b->touch = m->count > 0 ? RIGID2D_IN_CONTACT | RIGID2D_HAS_TOUCHED : b->touch & ~RIGID2D_IN_CONTACT;
 }
 
-// Ends the contacts whose boxes have parted and updates the others, newest first. What sleeps is left alone.
+// Ends the contacts whose boxes have parted and updates the others, newest first. What sleeps stays as it is, but a
+// joint may wake it, so that a manifold is needed.
 SIM_FN void rigid2d_update_contacts(Rigid2dWorld *w) {
     for (int32_t i = w->contacts - 1; i >= 0; i--) {
-        rigid2d_touch_clear(&w->touch[i]);
+        rigid2d_touch_clear(w, i);
         const Rigid2dBody *b = &w->body[rigid2d_contact_body(w, i)];
-        if (!b->awake) continue;
-        if (rigid2d_box_overlaps(rigid2d_ground_box(w, rigid2d_contact_shape(w, i)), rigid2d_body_box(b))) {
+        if (!b->awake) {
+            if (w->contact[i].points > 0) rigid2d_contact_collide(w, i);
+        } else if (rigid2d_box_overlaps(rigid2d_ground_box(w, rigid2d_contact_shape(w, i)), rigid2d_body_box(b))) {
             rigid2d_contact_update(w, i);
         } else {
             rigid2d_contact_remove(w, i);

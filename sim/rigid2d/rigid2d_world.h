@@ -71,6 +71,7 @@ typedef struct Rigid2dMotion {
 
 // A contact within a step.
 typedef struct Rigid2dTouch {
+    int32_t shape, body; // its pair
     Rigid2dManifold manifold;
     real toi;
     int32_t toi_known, toi_count;
@@ -171,13 +172,9 @@ SIM_FN void rigid2d_body_wake(Rigid2dBody *b) {
     if (!b->awake) b->awake = 1, b->still_s = R(0.0);
 }
 
-SIM_FN int32_t rigid2d_contact_body(const Rigid2dWorld *w, int32_t contact) {
-    return w->contact[contact].pair % w->bodies;
-}
+SIM_FN int32_t rigid2d_contact_body(const Rigid2dWorld *w, int32_t contact) { return w->touch[contact].body; }
 
-SIM_FN int32_t rigid2d_contact_shape(const Rigid2dWorld *w, int32_t contact) {
-    return w->contact[contact].pair / w->bodies;
-}
+SIM_FN int32_t rigid2d_contact_shape(const Rigid2dWorld *w, int32_t contact) { return w->touch[contact].shape; }
 
 // The transform belongs to position and angle; this follows them.
 SIM_FN void rigid2d_body_follow(Rigid2dWorld *w, int32_t i) {

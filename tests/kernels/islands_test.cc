@@ -23,7 +23,7 @@ std::vector<NamedIterate> iterate_functions() {
     return found;
 }
 
-constexpr int bodies = 5, joints_max = 4, contacts_max = 40, worlds_max = 16, iterations = 6;
+constexpr int bodies = 5, joints_max = 4, contacts_max = 40, worlds_max = CPU_ISLANDS_MAX, iterations = 6;
 
 // A world in the middle of a step, as far as its iterations go.
 struct Island {

@@ -1,5 +1,5 @@
-// Reads a b2World that Python's Box2D made, for record_box2d.py: positions, impulses, fattened boxes and the order of
-// contacts, which the binding does not show. Words in the order of RIGID2D_BODY, RIGID2D_JOINT and RIGID2D_CONTACT
+// Reads a b2World that Python's Box2D made, for box2d_recording.py: positions, impulses, fattened boxes and the order
+// of contacts, which the binding does not show. Words in the order of RIGID2D_BODY, RIGID2D_JOINT and RIGID2D_CONTACT
 // (sim/rigid2d/rigid2d_world.h), floats and int32 alike in 4 bytes; touch is left 0. Not part of the build: it needs
 // the headers of box2d-py, from which the wheel was made:
 //
@@ -75,7 +75,8 @@ void put_contact(Words *out, b2Contact *c, int32 pair) {
 
 } // namespace
 
-// out: bodies, joints, contacts, oldest first. counts: how many of each. Returns the number of words.
+// out: bodies, joints, contacts, oldest first. counts: how many of each, and of impacts in the step before. Returns the
+// number of words.
 extern "C" int box2d_probe(void *pointer, int32 *out, int32 *counts) {
     b2World *world = static_cast<b2World *>(pointer);
     std::vector<b2Body *> bodies = dynamic_bodies(world);
@@ -101,5 +102,8 @@ extern "C" int box2d_probe(void *pointer, int32 *out, int32 *counts) {
     }
     counts[0] = static_cast<int32>(bodies.size()), counts[1] = static_cast<int32>(joints.size());
     counts[2] = static_cast<int32>(contacts.size());
+    counts[3] = 0;
+    for (const b2Contact *c : contacts)
+        counts[3] += c->m_toiCount;
     return static_cast<int>(words.at - out);
 }

@@ -1,44 +1,36 @@
 #!/usr/bin/env python3
 """Records tests/data/bipedal_walker.parity and bipedal_walker_hardcore.parity from the real Gymnasium. Run once, in an
-environment with gymnasium[box2d] 1.2.3 and with box2d_probe.so, which box2d_probe.cc says how to make:
+environment with gymnasium[box2d] 1.2.3 and numpy 2.2.6, and with box2d_probe.so, which box2d_probe.cc says how to make:
 
-    python3 tests/sim/record_bipedal_walker.py box2d_probe.so tests/data
+    python3 tests/sim/record_bipedal_walker.py box2d_probe.so tests/data [SIMULATOR...]
 
-One line of JSON, a newline, and the arrays it names, as in record_gymnasium.py. Each episode is in an environment of its
-own, as the order of contacts depends on what was in a world before. Of an episode some runs of consecutive steps are
-kept: a step leads from one row of `state` to the next.
+One line of JSON, a newline, and the arrays it names, as in record_gymnasium.py; box2d_recording.py describes those of the
+steps. Each episode is in an environment of its own, as the order of contacts depends on what was in a world before.
 
-  state                    what Box2D's world holds: bodies and joints, words in the order of sim/rigid2d/rigid2d_world.h
-  contacts                 of each state; their pairs and points, pair | points << 24, follow each other in contact, and
-                           keys and impulses of those that touch in contact_point
-  step                     which row of `state` each step begins at
-  episode                  which row of `terrain` [episode][200] belongs to the step; `boxes` of each episode, corners in
-                           box [..][low x, low y, high x, high y]
+  terrain                  [episode][200]; `boxes` of each episode, corners in box [..][low x, low y, high x, high y]
   policy                   0 heuristic, 1 random, 2 each half of the time, 3 no torque, beyond the end of the episode,
-                           4 full torque one way for a while, 5 heuristic with noise
-  action, observation, reward, terminated
+                           4 full torque one way for a while, 5 heuristic with noise, 6 trained by pporun
   heuristic_...            return and length of whole episodes under the heuristic
   reset_...                whole resets: draws as numbers in [0, 1) for each point of the terrain (roughness or direction
                            of stairs, size, length until the next change, kind of obstacle), the force in N, and what
                            is there afterwards
 """
 
-import ctypes
 import sys
 import warnings
 
 import gymnasium
 import numpy as np
+from box2d_recording import Recording, World, kept, load_probe, trained
 from gymnasium.envs.box2d.bipedal_walker import BipedalWalkerHeuristics
 
-import record_gymnasium
-
-BODY_WORDS, JOINT_WORDS, CONTACT_WORDS, BODIES, JOINTS, POINTS = 13, 4, 8, 5, 4, 200
-FIXED_WORDS = BODIES * BODY_WORDS + JOINTS * JOINT_WORDS
-TOUCH = 12  # index of a body's word `touch`
-RUN = 12  # consecutive steps
-# policy: (episodes, runs of each, most steps of an episode)
-EPISODES = {0: (18, 8, 1600), 1: (40, 3, 400), 2: (24, 3, 400), 3: (10, 3, 260), 4: (24, 3, 400), 5: (14, 5, 800)}
+BODIES, JOINTS, POINTS = 5, 4, 200
+# policy: (episodes, runs of each, rare steps of each, most steps of an episode)
+EPISODES = {
+    0: (12, 8, {}, 1600), 1: (20, 3, {}, 400), 2: (16, 3, {}, 400), 3: (64, 1, {"asleep": 8}, 700), 4: (11, 3, {}, 400),
+    5: (8, 4, {}, 800), 6: (7, 8, {}, 1600),
+}  # fmt: skip
+COUNTED_AS = {0: "heuristic", 1: "random", 6: "trained"}
 HEURISTIC_EPISODES = 600
 RESETS = 40
 
@@ -75,23 +67,14 @@ class Draws:
         return value
 
 
-def probe(library, env):
-    """The world's words: (bodies and joints, contacts)."""
-    out, counts = np.zeros(4096, np.int32), np.zeros(3, np.int32)
-    words = library.box2d_probe(int(env.world.this), out.ctypes.data, counts.ctypes.data)
-    assert list(counts[:2]) == [BODIES, JOINTS] and words == FIXED_WORDS + CONTACT_WORDS * counts[2]
-    fixed = out[:FIXED_WORDS].copy()
-    fixed[TOUCH] = 3 if env.game_over else 0
-    for i in (1, 3):
-        fixed[(i + 1) * BODY_WORDS + TOUCH] = 3 if env.legs[i].ground_contact else 0
-    return fixed, out[FIXED_WORDS:words].reshape(-1, CONTACT_WORDS).copy()
-
-
 class Policy:
-    def __init__(self, kind, rng):
+    def __init__(self, kind, env, rng):
         self.kind, self.rng, self.pilot = kind, rng, BipedalWalkerHeuristics()
+        self.trained = trained("pporun/bipedal_walker", env) if kind == 6 else None
 
     def __call__(self, obs, step):
+        if self.trained is not None:
+            return self.trained(obs)
         if self.kind == 3:
             return np.zeros(4, np.float32) if step > 30 else self.rng.uniform(-1, 1, 4).astype(np.float32)
         if self.kind == 4:
@@ -114,103 +97,71 @@ def terrain(env):
     return heights, [np.concatenate([np.min(v, axis=0), np.max(v, axis=0)]).astype(np.float32) for v in boxes]
 
 
-def put_state(rows, state):
-    rows["state"].append(state[0])
-    rows["contacts"].append(len(state[1]))
-    for contact in state[1]:
-        rows["contact"].append(contact[0] | contact[1] << 24)
-        if contact[1] > 0:
-            rows["contact_point"].append(contact[2:])
-
-
-def record_episode(library, env, kind, runs, most, rows, rng):
+def record_episode(library, env, kind, recording, rng):
+    _, runs, rare, most = EPISODES[kind]
     obs, _ = env.reset(seed=int(rng.integers(2**31)))
-    policy, trace, states = Policy(kind, rng), [], [probe(library, env)]
+    policy, trace, worlds = Policy(kind, env, rng), [], [World(library, env, BODIES, JOINTS)]
     heights, boxes = terrain(env)
-    rows["terrain"].append(heights)
-    rows["boxes"].append(len(boxes))
-    rows["box"] += boxes
+    recording.rows["terrain"].append(heights)
+    recording.rows["boxes"].append(len(boxes))
+    recording.rows["box"] += boxes
     for step in range(most):
         action = policy(obs, step)
         obs, reward, terminated, _, _ = env.step(action)
-        states.append(probe(library, env))
-        trace.append({"action": action, "observation": obs, "reward": reward, "terminated": terminated})
+        worlds.append(World(library, env, BODIES, JOINTS))
+        trace.append({"policy": kind, "action": action, "observation": obs, "reward": reward, "terminated": terminated})
         if terminated and kind != 3:
             break
-    places = max(1, len(trace) // RUN)  # the last one ends with the episode
-    chosen = {places - 1} | {int(x) for x in rng.choice(places, min(runs, places) - 1, replace=False)}
-    for start in sorted(max(0, len(trace) - RUN * (places - place)) for place in chosen):
-        put_state(rows, states[start])
-        for step in range(start, min(start + RUN, len(trace))):
-            rows["step"].append(len(rows["state"]) - 1)
-            rows["episode"].append(len(rows["terrain"]) - 1)
-            rows["policy"].append(kind)
-            for key, value in trace[step].items():
-                rows[key].append(value)
-            put_state(rows, states[step + 1])
-    return max(len(s[1]) for s in states)
+    recording.put_episode(worlds, trace, kept(worlds, runs, rare, rng), COUNTED_AS.get(kind))
 
 
-def record_reset(library, env, rows, rng):
+def record_reset(library, env, recording, rng):
     env._np_random = Draws(env, np.random.default_rng(int(rng.integers(2**31))))
     obs, _ = env.reset()
     heights, boxes = terrain(env)
-    state = probe(library, env)
+    after = World(library, env, BODIES, JOINTS).words
     for key, value in {"draws": env._np_random.points, "force": env._np_random.force, "terrain": heights,
-                       "boxes": len(boxes), "after": state[0], "observation": obs}.items():  # fmt: skip
-        rows["reset_" + key].append(value)
-    rows["reset_box"] += boxes
+                       "boxes": len(boxes), "after": after, "observation": obs}.items():  # fmt: skip
+        recording.rows["reset_" + key].append(value)
+    recording.rows["reset_box"] += boxes
 
 
-def record_heuristic(env, rows, rng):
+def record_heuristic(env, recording, rng):
     obs, _ = env.reset(seed=int(rng.integers(2**31)))
-    policy, total, length, done = Policy(0, rng), 0.0, 0, False
+    policy, total, length, done = BipedalWalkerHeuristics(), 0.0, 0, False
     while not done:
-        obs, reward, terminated, truncated, _ = env.step(policy(obs, length))
+        obs, reward, terminated, truncated, _ = env.step(policy.step_heuristic(obs).astype(np.float32))
         total, length, done = total + reward, length + 1, terminated or truncated
-    rows["heuristic_return"].append(total)
-    rows["heuristic_length"].append(length)
+    recording.rows["heuristic_return"].append(total)
+    recording.rows["heuristic_length"].append(length)
 
 
 DTYPES = {
-    "state": np.int32, "contacts": np.int32, "contact": np.int32, "contact_point": np.int32, "step": np.int32,
-    "episode": np.int32, "policy": np.int32, "terrain": np.float32, "boxes": np.int32, "box": np.float32,
-    "action": np.float32, "observation": np.float32, "reward": np.float64, "terminated": np.uint8,
-    "heuristic_return": np.float32, "heuristic_length": np.int32, "reset_draws": np.float32, "reset_force": np.float32,
-    "reset_terrain": np.float32, "reset_boxes": np.int32, "reset_box": np.float32, "reset_after": np.int32,
-    "reset_observation": np.float32,
+    "boxes": np.int32, "box": np.float32, "heuristic_return": np.float32, "heuristic_length": np.int32,
+    "reset_draws": np.float32, "reset_force": np.float32, "reset_terrain": np.float32, "reset_boxes": np.int32,
+    "reset_box": np.float32, "reset_after": np.int32, "reset_observation": np.float32,
 }  # fmt: skip
 
 
 def record(library, folder, name, options):
-    rng = np.random.default_rng(2026)
-    rows = {key: [] for key in DTYPES}
-    most_contacts = 0
-    for kind, (episodes, runs, most) in EPISODES.items():
+    rng, recording = np.random.default_rng(2026), Recording(DTYPES)
+    heuristic_rng = np.random.default_rng(2027)
+    for kind, (episodes, *_) in EPISODES.items():
         for _ in range(episodes):
-            env = gymnasium.make("BipedalWalker-v3", **options).unwrapped
-            most_contacts = max(most_contacts, record_episode(library, env, kind, runs, most, rows, rng))
+            record_episode(library, gymnasium.make("BipedalWalker-v3", **options).unwrapped, kind, recording, rng)
     for _ in range(RESETS):
-        record_reset(library, gymnasium.make("BipedalWalker-v3", **options).unwrapped, rows, rng)
+        record_reset(library, gymnasium.make("BipedalWalker-v3", **options).unwrapped, recording, rng)
     limit = 2000 if options else 1600
     for _ in range(HEURISTIC_EPISODES):
-        record_heuristic(gymnasium.make("BipedalWalker-v3", max_episode_steps=limit, **options), rows, rng)
-    arrays = {key: np.array(value, DTYPES[key]) for key, value in rows.items()}
-    arrays["box"] = arrays["box"].reshape(-1, 4)
-    arrays["reset_box"] = arrays["reset_box"].reshape(-1, 4)
-    header = {"sim": name, "steps": len(rows["reward"]), "resets": RESETS, "heuristic_episodes": HEURISTIC_EPISODES}
-    record_gymnasium.write(f"{folder}/{name}.parity", header, arrays)
-    print(name, header["steps"], "steps; contacts", len(rows["contact"]), "most of a state", most_contacts, "touching",
-          len(rows["contact_point"]), "terminated", sum(rows["terminated"]), "boxes", max(rows["boxes"]), "returns",
-          np.mean(rows["heuristic_return"]))  # fmt: skip
+        record_heuristic(gymnasium.make("BipedalWalker-v3", max_episode_steps=limit, **options), recording, heuristic_rng)
+    recording.write(folder, name, resets=RESETS, heuristic_episodes=HEURISTIC_EPISODES)
 
 
 def main():
     warnings.simplefilter("ignore")
-    library = ctypes.CDLL(sys.argv[1])
-    library.box2d_probe.argtypes = [ctypes.c_void_p] * 3
-    record(library, sys.argv[2], "bipedal_walker", {})
-    record(library, sys.argv[2], "bipedal_walker_hardcore", {"hardcore": True})
+    library = load_probe(sys.argv[1])
+    for name in sys.argv[3:] or ["bipedal_walker", "bipedal_walker_hardcore"]:
+        record(library, sys.argv[2], name, {"hardcore": True} if name == "bipedal_walker_hardcore" else {})
 
 
 if __name__ == "__main__":

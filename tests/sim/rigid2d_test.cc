@@ -265,6 +265,20 @@ TEST(Rigid2dWorldTest, AFastBodyDoesNotPassThroughTheGround) {
     }
 }
 
+// A new contact wakes a body after the islands are solved: it has not moved, but the search for impacts looks at it.
+TEST(Rigid2dWorldTest, ABodyThatWakesLateIsSearchedForImpacts) {
+    World world(1, {floor_at(0)});
+    world.put(0, 0, 0.5 + 0.005); // as close as an impact is
+    world.body[0].awake = 0;
+    world.motion[0].swept = {vec(1000, 1000), vec(1001, 1001)}; // of another step
+    rigid2d_begin(&world.w);
+    rigid2d_step(&world.w);
+    EXPECT_EQ(world.body[0].awake, 1);
+    ASSERT_EQ(world.w.contacts, 1);
+    EXPECT_EQ(world.touch[0].toi_count, 1);
+    EXPECT_EQ(world.contact[0].points, 2);
+}
+
 TEST(Rigid2dWorldTest, SpeedIsClippedToTwoMetresAStep) {
     World world(1, {});
     world.put(0, 0, 0);

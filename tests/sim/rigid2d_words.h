@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 #include "sim/rigid2d/rigid2d.h"
@@ -27,6 +28,27 @@ struct WordReader {
     void contact(Rigid2dContact *to) { RIGID2D_CONTACT(READ_FIELD, ) }
 #undef READ_FIELD
 };
+
+// Words: a simulator's bodies and joints as arrays, which come first in its recorded words.
+template <typename Words> void read_fixed(const int32_t *at, Words *words) {
+    WordReader reader{at};
+    for (Rigid2dBody &body : words->body)
+        reader.body(&body);
+    for (Rigid2dJoint &joint : words->joint)
+        reader.joint(&joint);
+}
+
+template <typename Words> size_t fixed_words(const Words &words) {
+    return std::size(words.body) * 13 + std::size(words.joint) * 4;
+}
+
+// Impacts of continuous collision in the step that the world has made.
+inline int impacts_of(const Rigid2dWorld &w) {
+    int impacts = 0;
+    for (int32_t i = 0; i < w.contacts; i++)
+        impacts += w.touch[i].toi_count;
+    return impacts;
+}
 
 inline double relative(real got, real want) {
     return static_cast<double>(std::fabs(got - want)) / std::max(1.0, std::fabs(static_cast<double>(want)));
