@@ -89,6 +89,9 @@ typedef struct Sweep {
     int64_t cause_ns[PROF_GAPS], cause_at_idle_ns[PROF_GAPS]; // of the idle times since the first interval
 } Sweep;
 
+// Sums that wrap around in a forged trace.
+static inline void prof_sweep_add(int64_t *sum, uint64_t x) { *sum = (int64_t)((uint64_t)*sum + x); }
+
 // prof_tree.c: the child of a node; made if there is none. The parent itself where memory or PROF_NODES_MAX ends.
 int32_t prof_sweep_child(Sweep *sweep, int32_t parent, uint32_t name);
 Status prof_sweep_make_roots(Sweep *sweep) HOST_MUST_CHECK;
@@ -101,7 +104,6 @@ void prof_sweep_end_wait(Sweep *sweep, int thread); // nothing where it is in no
 void prof_sweep_end_waits(Sweep *sweep, int64_t at_ns);
 void prof_sweep_memory(Sweep *sweep, const ProfEvent *event);
 void prof_sweep_id(Sweep *sweep, const ProfEvent *event);
-void prof_sweep_add(int64_t *sum, uint64_t x); // sums that wrap around in a forged trace
 
 // prof_sweep_time.c: time goes by.
 void prof_sweep_advance(Sweep *sweep, int64_t to_ns);                       // not beyond the end of a running interval

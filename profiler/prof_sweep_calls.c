@@ -4,8 +4,6 @@
 
 #include "profiler/prof_sweep.h"
 
-void prof_sweep_add(int64_t *sum, uint64_t x) { *sum = (int64_t)((uint64_t)*sum + x); }
-
 static ProfCell *cell(const Sweep *s, int32_t node) { return &s->a->nodes[node].cell[s->phase]; }
 
 // ---- waits ---------------------------------------------------------------------------------------------------------
