@@ -69,13 +69,13 @@ static Status find_cuda(Cuda *cuda) {
     CUDA_LIST(CUDA_LOAD)
 #undef CUDA_LOAD
     int devices = 0;
-    // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): memcpy set it
     if (cuda->cudaGetDeviceCount(&devices) != 0 || devices == 0) return host_fail(STATUS_DEVICE, "there is no GPU");
     return STATUS_OK;
 }
 
 static Status prepare(Cuda *cuda) {
     enum { NON_BLOCKING = 1 };
+    // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): find_cuda() set it by memcpy
     CUDA_TRY(cuda->cudaStreamCreateWithFlags(&cuda->stream, NON_BLOCKING));
     for (int i = 0; i < 2; i++)
         CUDA_TRY(cuda->cudaEventCreate(&cuda->event[i]));
