@@ -1,16 +1,16 @@
 # Puts a page together from its parts and makes a HostPage (host/page.h) of it, cut at the line `<!-- data -->`.
 #
-#   shoal_page(target name folder/x.html)    adds `const HostPage name` to a target; its parts are all files of the folder
+#   shoal_page(target name folder/x.html)    adds `const HostPage name` to a target; its parts are all files of the folder and host/*.css
 #   cmake -D PAGE=folder/x.html -D NAME=name -D OUTPUT=name.c -P ShoalPage.cmake    what it runs
 #
 # In the page, `<link rel="stylesheet" href="x.css">` and `<script src="x.js"></script>`, each a line of its own, stand for
-# the files beside it, so that the page can be opened and edited as it is.
+# files, whose paths are from the page's folder, so that the page can be opened and edited as it is.
 
 
 if(NOT CMAKE_SCRIPT_MODE_FILE)
   function(shoal_page target name page)
     get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR}/${page} DIRECTORY)
-    file(GLOB parts CONFIGURE_DEPENDS ${folder}/*.html ${folder}/*.css ${folder}/*.js)
+    file(GLOB parts CONFIGURE_DEPENDS ${folder}/*.html ${folder}/*.css ${folder}/*.js ${PROJECT_SOURCE_DIR}/host/*.css)
     set(script ${PROJECT_SOURCE_DIR}/cmake/ShoalPage.cmake)
     add_custom_command(OUTPUT ${name}.c
       COMMAND ${CMAKE_COMMAND} -D PAGE=${CMAKE_CURRENT_SOURCE_DIR}/${page} -D NAME=${name}
@@ -24,9 +24,9 @@ endif()
 get_filename_component(folder ${PAGE} DIRECTORY)
 file(READ ${PAGE} page)
 
-string(REGEX MATCHALL "<link rel=\"stylesheet\" href=\"[a-z_]+\\.css\">" links "${page}")
+string(REGEX MATCHALL "<link rel=\"stylesheet\" href=\"[a-z_./]+\\.css\">" links "${page}")
 foreach(link IN LISTS links)
-  string(REGEX REPLACE ".*href=\"([a-z_]+\\.css)\".*" "\\1" name "${link}")
+  string(REGEX REPLACE ".*href=\"([a-z_./]+\\.css)\".*" "\\1" name "${link}")
   file(READ ${folder}/${name} text)
   string(REPLACE "${link}" "<style>\n${text}</style>" page "${page}")
 endforeach()

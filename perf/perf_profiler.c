@@ -43,7 +43,7 @@ static double pair_ns(int count) {
 static double call_ns(ProfRecorder *recorder, int count) {
     double start_s = host_now_s();
     for (int i = 1; i <= count; i++) {
-        prof_record_call_begin(recorder, "call", false, (uint64_t)i);
+        prof_record_call_begin(recorder, "call", false, true, (uint64_t)i);
         __asm__ volatile("" ::: "memory");
         prof_record_call_end(recorder);
     }

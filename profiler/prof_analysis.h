@@ -11,6 +11,9 @@
 //   round), both. The same for each category.
 // - of the process, the bound: see ProfBound.
 //
+// A wait that a device's interface tells of is a scope within the call that it is of, from its begin to its end or to
+// the thread's next event, whichever comes first.
+//
 // "Working" is a thread whose innermost scope is not IDLE. Where events have the same time, those of lower streams come
 // first, threads before device queues; an interval ends before anything else of that time.
 //
@@ -33,6 +36,7 @@ enum {
     PROF_NODE_LOST = 1,    // the events are lost
     PROF_NODE_UNKNOWN = 2, // intervals whose launch is not in the trace
     PROF_NODES_MAX = 1 << 20,
+    PROF_IDS_MAX = 1 << 16,
     PROF_NO_CATEGORY = HOST_TRACE_CATEGORIES,
     PROF_CATEGORY_SETS = 1 << HOST_TRACE_CATEGORIES,
 };
@@ -70,12 +74,15 @@ typedef enum ProfGap {
 } ProfGap;
 
 // What the recorder does for a program, each of which takes time of its own. C(name, what it is)
-#define PROF_COST_LIST(C)                              \
-    C(SCOPE, "a scope's begin and end")                \
-    C(JOIN, "joining another thread's scope, its end") \
-    C(SPLIT, "saying what a scope's time consists of") \
-    C(STRETCH, "ending a stretch of a loop")           \
-    C(PAUSE, "leaving a stretch, and coming back to it")
+#define PROF_COST_LIST(C)                                        \
+    C(SCOPE, "a scope's begin and end")                          \
+    C(JOIN, "joining another thread's scope, its end")           \
+    C(SPLIT, "saying what a scope's time consists of")           \
+    C(STRETCH, "ending a stretch of a loop")                     \
+    C(PAUSE, "leaving a stretch, and coming back to it")         \
+    C(SCRIPT, "a scope's begin and end in an interpreter")       \
+    C(CALL, "a call of a device's interface, its begin and end") \
+    C(RECORD, "what that interface records of such a call")
 
 typedef enum ProfCostClass {
 #define PROF_COST_ENUM(name, meaning) PROF_COST_##name,
@@ -93,13 +100,16 @@ typedef struct ProfWall {
 typedef struct ProfCell {
     int64_t count;                               // how often it was entered; joining does not count
     int64_t costs[PROF_COSTS];                   // what the recorder did, by any thread,
-    int64_t main_costs[PROF_COSTS];              // by the main thread
+    int64_t main_costs[PROF_COSTS];              // by the main thread,
+    int64_t covered_costs[PROF_COSTS];           // by the main thread, while the device was busy
     int64_t recorded_units, main_recorded_units; // of stretches that are not plain
     int64_t plain_ns;                            // of those that are, all threads
     int64_t thread_ns;                           // of all threads
     int64_t main_ns;                             // of the main thread
-    int64_t intervals;                           // of the device
+    int64_t intervals, kernels;                  // of the device; those of them that are kernels
     int64_t device_ns;                           // sum of them
+    int64_t allocations;                         // of memory that devices have or share
+    int64_t allocated_bytes, released_bytes;     // the second: of such memory, by calls from here
     int64_t bound_ns;                            // the device is idle, and this node is what the main thread is in
     ProfWall wall;
 } ProfCell;
@@ -109,6 +119,7 @@ typedef struct ProfNode {
     uint32_t name;    // of the trace; not of the first three nodes
     uint8_t category; // PROF_NO_CATEGORY of the first three
     uint8_t layer;
+    bool is_wait; // that a device's interface told of
     bool is_leaf; // no scope within it is anything but a wait, or a call of a device's interface
     uint64_t split[HOST_TRACE_CATEGORIES]; // weights; all 0: its time is of its category
     bool is_loop;                          // it has stretches
@@ -116,6 +127,19 @@ typedef struct ProfNode {
     ProfExcess excess;                     // of a loop
     ProfCell cell[HOST_TRACE_PHASES];
 } ProfNode;
+
+// Memory of one kind.
+typedef struct ProfMemorySum {
+    int64_t allocations, releases;
+    int64_t allocated_bytes, held_bytes, peak_bytes; // held: at the end; peak: held at a time
+} ProfMemorySum;
+
+// What was launched under an id of another tool.
+typedef struct ProfId {
+    uint8_t kind;
+    uint64_t id;
+    int64_t launches, intervals, device_ns;
+} ProfId;
 
 typedef struct ProfAnalysis {
     ProfProcess process;
@@ -143,8 +167,14 @@ typedef struct ProfAnalysis {
     int64_t gap_ns[PROF_GAPS];
     int64_t gaps;                             // how many
     int64_t monitor_samples, monitor_percent; // a device as its monitor shows it: how often, sum of its percentages
-    int64_t memory_peak_bytes;                // in use on the device, by the monitor
-    int64_t overhead_ns;                      // of the device's profiling interface, as it says itself
+    ProfMemorySum memory[PROF_MEMORIES];      // as calls allocated it while the trace was recorded
+    int64_t pools[PROF_POOL_CHANGES];         // how often each happened to one
+    int64_t pool_peak_bytes;                  // of one pool
+    ProfId *ids;                              // [id_count] in the order in which they came
+    int32_t id_count;
+    int64_t launches_beyond_ids; // under ids beyond PROF_IDS_MAX
+    int64_t memory_peak_bytes;   // in use on the device, by the monitor
+    int64_t overhead_ns;         // of the device's profiling interface, as it says itself
 
     // By the categories of the intervals that run, a set of bits.
     int64_t gpu_bound_ns[HOST_TRACE_PHASES][PROF_CATEGORY_SETS];

@@ -17,7 +17,8 @@
 
 // word: kind << 60 | category << 56 | 56 bits: a name's address, a phase, a mask of weights, a correlation. What needs
 // more has it in the ticks of the raw events behind it: a joined thread, weights, nodes of graphs. Kind OTHER is a copy
-// of a node, for the collector. Categories from PROF_WORD_CALL on are those of names of layer API.
+// of a node, for the collector. The category says the layer of the name, too: below PROF_WORD_CALL_ENCLOSING it is
+// CODE; of the two PROF_WORD_CALL_... API; else SCRIPT, with PROF_WORD_SCRIPT added to the category.
 typedef struct ProfRaw {
     uint64_t ticks, word;
 } ProfRaw;
@@ -25,11 +26,12 @@ typedef struct ProfRaw {
 enum {
     PROF_RAWS = (PROF_RECORD_BUFFER_BYTES - 64) / 16,
     PROF_WORD_BITS = 56,
-    PROF_WORD_CALL = 8,
-    PROF_WORD_CALL_WAITS = PROF_WORD_CALL | HOST_TRACE_IDLE,
-    PROF_WORD_CALL_ENCLOSING = PROF_WORD_CALL | 7,
+    PROF_WORD_CALL_ENCLOSING = 7,
+    PROF_WORD_SCRIPT = 8,
+    PROF_WORD_CALL_WAITS = 15,
 };
-_Static_assert(HOST_TRACE_CATEGORIES <= 7, "a category of a word has three bits");
+_Static_assert(HOST_TRACE_CATEGORIES <= 7, "two categories of a word are calls'");
+_Static_assert(PROF_EVENT_READER < 16, "the kind of a word has four bits");
 
 // The name's address that a word holds.
 static inline const char *prof_word_name(uint64_t word) {

@@ -64,10 +64,13 @@ static void put_end(void *self, int64_t time_ns) {
 
 static void put_interval(Chrome *c, const ProfEvent *event) {
     static const char *const works[] = {"kernel", "copy", "fill", "other"};
+    bool is_wait = event->kind == PROF_EVENT_WAIT;
     put_event(c, "X", name_text(c, event->name), event->time_ns);
     fprintf(c->stream, ", \"cat\": \"%s\", \"dur\": %" PRId64 ".%03d, \"args\": {\"correlation\": %" PRIu64 "}",
-            works[event->work], event->duration_ns / 1000, (int)(event->duration_ns % 1000), event->correlation);
+            is_wait ? "wait" : works[event->work], event->duration_ns / 1000, (int)(event->duration_ns % 1000),
+            event->correlation);
     end_event(c);
+    if (is_wait) return;
     put_event(c, "f", "launch", event->time_ns);
     fprintf(c->stream, ", \"cat\": \"launch\", \"bp\": \"e\", \"id\": \"%d.%" PRIu64 "\"", c->worker,
             event->correlation);
@@ -90,7 +93,7 @@ static void put_other(void *self, const ProfEvent *event) {
     Chrome *c = self;
     if (event->kind == PROF_EVENT_LAUNCH) {
         put_launch(c, event);
-    } else if (event->kind == PROF_EVENT_INTERVAL) {
+    } else if (event->kind == PROF_EVENT_INTERVAL || event->kind == PROF_EVENT_WAIT) {
         put_interval(c, event);
     } else if (event->kind == PROF_EVENT_PHASE) {
         put_instant(c, event->time_ns, host_trace_phase_name(event->phase), "p");

@@ -1,6 +1,5 @@
 #include "profiler/prof_cost.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,124 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/clock.h"
-#include "profiler/prof_record.h"
+#include "profiler/prof_cost_parts.h"
 
-enum { REPEATS = 41, LOOPS = 2000, NAME_BYTES = 8, CONTENT_MAX = 1 << 16 };
-
-// ---- measuring -----------------------------------------------------------------------------------------------------
-
-// Some hundred nanoseconds of work that depends on itself.
-static uint64_t work(uint64_t x) {
-    for (int i = 0; i < 100; i++)
-        x = x * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    return x;
-}
-
-// Work with what the recorder does for one class; PROF_COSTS: without any.
-static double time_loop(int class, HostTraceMark mark, uint64_t *x) {
-    static const uint64_t weight[HOST_TRACE_CATEGORIES] = {1000, 1000, 1000};
-    int64_t start_ns = host_thread_ns(); // other programs do not count
-    for (int i = 0; i < LOOPS; i++) {
-        const HostTraceHooks *scope = NULL;
-        if (class == PROF_COST_SCOPE) scope = host_trace_begin(HOST_TRACE_HOST, "work");
-        if (class == PROF_COST_JOIN) scope = host_trace_join(mark);
-        *x = work(*x);
-        __asm__ volatile("" : "+r"(*x)::"memory");
-        if (class == PROF_COST_SPLIT) host_trace_split(weight);
-        if (class == PROF_COST_STRETCH) host_trace_stretch(HOST_STRETCH_NEXT, false, 1);
-        if (class == PROF_COST_PAUSE) host_trace_stretch(HOST_STRETCH_PAUSE, false, 0);
-        if (class == PROF_COST_PAUSE) host_trace_stretch(HOST_STRETCH_RESUME, false, 0);
-        host_trace_end(scope);
-    }
-    return (double)(host_thread_ns() - start_ns) / LOOPS;
-}
-
-static void measure_each(char names[REPEATS][NAME_BYTES], double each_ns[PROF_COSTS][REPEATS]) {
-    HOST_TRACE_SCOPE(HOST, "calibration");
-    HostTraceMark mark = host_trace_mark();
-    uint64_t x = 1;
-    for (int r = -1; r < REPEATS; r++) { // the first is to warm up
-        double ns[PROF_COSTS + 1];
-        for (int i = 0; i <= PROF_COSTS; i++) { // in turn, each first as often
-            int class = (r + 1 + i) % (PROF_COSTS + 1);
-            ns[class] = time_loop(class, mark, &x);
-            usleep(2000); // for the recorder's own thread
-        }
-        if (r < 0) continue;
-        for (int class = 0; class < PROF_COSTS; class ++)
-            each_ns[class][r] = ns[class] - ns[PROF_COSTS];
-        for (int i = 0; i < LOOPS / 4; i++)
-            host_trace_end(host_trace_begin(HOST_TRACE_HOST, names[r]));
-    }
-}
-
-// How long the empty scopes of each name seem to take.
-static Status read_insides(const char *path, char names[REPEATS][NAME_BYTES], double *inside_ns) {
-    ProfAnalysis analysis;
-    TRY(prof_analyse_file(path, &analysis));
-    int found = 0;
-    for (int32_t i = PROF_NODE_UNKNOWN + 1; i < analysis.node_count; i++) {
-        const ProfCell *cell = &analysis.nodes[i].cell[HOST_PHASE_SETUP];
-        for (int r = 0; r < REPEATS; r++) {
-            if (cell->count == 0 || strcmp(prof_node_name(&analysis, i), names[r]) != 0) continue;
-            inside_ns[r] = (double)cell->thread_ns / (double)cell->count;
-            found++;
-        }
-    }
-    prof_analysis_free(&analysis);
-    return found == REPEATS ? STATUS_OK : host_fail(STATUS_SYSTEM, "the machine is too busy: scopes were dropped");
-}
-
-static void describe_machine(ProfCost *cost) {
-    char line[512];
-    gethostname(cost->host, sizeof cost->host - 1);
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || colon == NULL) continue;
-        snprintf(cost->cpu, sizeof cost->cpu, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
-        break;
-    }
-    if (file != NULL) fclose(file);
-}
-
-static Status measure_into(const char *path, ProfCost *cost) {
-    static const char letters[] = "0123456789";
-    char names[REPEATS][NAME_BYTES] = {{0}};
-    double each_ns[PROF_COSTS][REPEATS], inside_ns[REPEATS];
-    for (int r = 0; r < REPEATS; r++) {
-        names[r][0] = 'r';
-        names[r][1] = letters[r / 10];
-        names[r][2] = letters[r % 10];
-    }
-    ProfRecordOptions options = {.path = path};
-    ProfRecorder *recorder = NULL;
-    TRY(prof_recorder_start(&options, &recorder));
-    measure_each(names, each_ns);
-    Status status = prof_recorder_stop(recorder, NULL);
-    prof_recorder_free(recorder);
-    TRY(status);
-    TRY(read_insides(path, names, inside_ns));
-    for (int i = 0; i < PROF_COSTS; i++)
-        cost->each_ns[i] = prof_estimate(each_ns[i], REPEATS);
-    cost->inside_ns = prof_estimate(inside_ns, REPEATS);
-    return STATUS_OK;
-}
-
-Status prof_cost_measure(ProfCost *cost) {
-    const char *folder = getenv("TMPDIR");
-    char temporary[HOST_PATH_MAX], path[HOST_PATH_MAX];
-    memset(cost, 0, sizeof *cost);
-    describe_machine(cost);
-    TRY(host_file_join(folder != NULL && folder[0] != '\0' ? folder : "/tmp", "shoal-XXXXXX", temporary));
-    if (mkdtemp(temporary) == NULL) return host_fail(STATUS_IO, "cannot make %s: %s", temporary, strerror(errno));
-    Status status = host_file_join(temporary, "cost.trace", path);
-    if (status == STATUS_OK) status = measure_into(path, cost);
-    unlink(path);
-    rmdir(temporary);
-    return status;
-}
+enum { CONTENT_MAX = 1 << 16 };
 
 // ---- the file ------------------------------------------------------------------------------------------------------
 
@@ -137,23 +21,30 @@ Status prof_cost_path(char path[HOST_PATH_MAX]) {
 }
 
 const char *prof_cost_name(ProfCostClass of) {
-    static const char *const names[] = {"scope", "join", "split", "stretch", "pause"};
+    static const char *const names[] = {"scope", "join", "split", "stretch", "pause", "script", "call", "record"};
     _Static_assert(sizeof names / sizeof names[0] == PROF_COSTS, "a name for each class");
     return names[of];
 }
 
 static json_t *pack(const ProfEstimate *e) { return json_pack("[fff]", e->low, e->median, e->high); }
 
+// By the names of classes; those that are not known are left out.
+static json_t *pack_all(const ProfCost *cost, const ProfEstimate *of) {
+    json_t *all = json_object();
+    for (int i = 0; i < PROF_COSTS; i++) {
+        if (cost->is_known[i]) json_object_set_new(all, prof_cost_name((ProfCostClass)i), pack(&of[i]));
+    }
+    return all;
+}
+
 Status prof_cost_save(const ProfCost *cost, const char *path) {
     char folder[HOST_PATH_MAX];
     const char *slash = strrchr(path, '/');
     snprintf(folder, sizeof folder, "%.*s", slash != NULL ? (int)(slash - path) : 1, slash != NULL ? path : ".");
     TRY(host_file_make_folder(folder));
-    json_t *costs = json_object();
-    for (int i = 0; i < PROF_COSTS; i++)
-        json_object_set_new(costs, prof_cost_name((ProfCostClass)i), pack(&cost->each_ns[i]));
-    json_t *json = json_pack("{ss ss so so}", "host", cost->host, "cpu", cost->cpu, "costs", costs, "inside_ns",
-                             pack(&cost->inside_ns));
+    json_t *json = json_pack("{ss ss so so so*}", "host", cost->host, "cpu", cost->cpu, "each_ns",
+                             pack_all(cost, cost->each_ns), "inside_ns", pack_all(cost, cost->inside_ns), "kernel_ns",
+                             cost->has_kernel ? pack(&cost->kernel_ns) : NULL);
     char *text = json != NULL ? json_dumps(json, JSON_INDENT(1)) : NULL;
     json_decref(json);
     if (text == NULL) return host_fail(STATUS_MEMORY, "no memory for %s", path);
@@ -168,12 +59,33 @@ static bool unpack(json_t *json, ProfEstimate *e) {
            e->median <= e->high;
 }
 
-static bool unpack_costs(json_t *json, ProfCost *cost) {
-    const json_t *costs = json_object_get(json, "costs");
-    bool is_sound = unpack(json_object_get(json, "inside_ns"), &cost->inside_ns);
-    for (int i = 0; i < PROF_COSTS; i++)
-        is_sound = is_sound && unpack(json_object_get(costs, prof_cost_name((ProfCostClass)i)), &cost->each_ns[i]);
+static bool unpack_costs(const json_t *json, ProfCost *cost) {
+    const json_t *each = json_object_get(json, "each_ns"), *inside = json_object_get(json, "inside_ns");
+    json_t *kernel = json_object_get(json, "kernel_ns");
+    bool is_sound = kernel == NULL || unpack(kernel, &cost->kernel_ns);
+    cost->has_kernel = kernel != NULL;
+    for (int i = 0; i < PROF_COSTS; i++) {
+        const char *name = prof_cost_name((ProfCostClass)i);
+        json_t *cost_of = json_object_get(each, name);
+        cost->is_known[i] = cost_of != NULL;
+        if (cost_of == NULL && i >= PROF_COST_SCRIPT) continue; // not every machine has these
+        is_sound = is_sound && unpack(cost_of, &cost->each_ns[i]) &&
+                   unpack(json_object_get(inside, name), &cost->inside_ns[i]);
+    }
     return is_sound;
+}
+
+void prof_cost_describe(ProfCost *cost) {
+    char line[512];
+    gethostname(cost->host, sizeof cost->host - 1);
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL) continue;
+        snprintf(cost->cpu, sizeof cost->cpu, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+        break;
+    }
+    if (file != NULL) fclose(file);
 }
 
 Status prof_cost_load(const char *path, ProfCost *cost, bool *found) {
@@ -187,9 +99,9 @@ Status prof_cost_load(const char *path, ProfCost *cost, bool *found) {
     free(text);
     const char *host = "", *cpu = "";
     bool is_sound = json_unpack(json, "{ss ss}", "host", &host, "cpu", &cpu) == 0 && unpack_costs(json, cost);
-    bool is_older = json_object_get(json, "pair_ns") != NULL;
+    bool is_older = json_object_get(json, "pair_ns") != NULL || json_object_get(json, "costs") != NULL;
     ProfCost here = {.host = ""};
-    describe_machine(&here);
+    prof_cost_describe(&here);
     *found = is_sound && strcmp(host, here.host) == 0 && strcmp(cpu, here.cpu) == 0;
     json_decref(json);
     memcpy(cost->host, here.host, sizeof cost->host);
@@ -203,14 +115,31 @@ Status prof_cost_load(const char *path, ProfCost *cost, bool *found) {
 
 static ProfEstimate around(double ns, double half_ns) { return (ProfEstimate){ns - half_ns, ns, ns + half_ns}; }
 
+// `count` times a cost, of which `possible` may or may not have been.
+static ProfEstimate times(ProfEstimate e, double count, double possible) {
+    return (ProfEstimate){(count - possible) * e.low, (count - 0.5 * possible) * e.median, count * e.high};
+}
+
+static void add_estimate(ProfEstimate *sum, ProfEstimate e) {
+    sum->low += e.low;
+    sum->median += e.median;
+    sum->high += e.high;
+}
+
+// Of the longer kernels, what threads waited for has lengthened the run, and what they worked beside may have.
+static ProfEstimate kernels_cost(const ProfCost *cost, const ProfFigures *f) {
+    double waited = (double)f->bound_ns[PROF_BOUND_GPU], worked = (double)f->bound_ns[PROF_BOUND_OVERLAPPED];
+    if (!cost->has_kernel || waited + worked <= 0.0) return around(0.0, 0.0);
+    return times(cost->kernel_ns, (double)f->kernels, (double)f->kernels * worked / (waited + worked));
+}
+
 ProfCorrection prof_cost_correct(const ProfCost *cost, const ProfSummary *s) {
     ProfCorrection c = {.excess_ns = around(s->excess.ns, sqrt(s->excess.half_square))};
     for (int i = 0; cost != NULL && i < PROF_COSTS; i++) {
-        double count = (double)s->total.main_costs[i];
-        c.costs_ns.low += count * cost->each_ns[i].low;
-        c.costs_ns.median += count * cost->each_ns[i].median;
-        c.costs_ns.high += count * cost->each_ns[i].high;
+        double count = (double)s->total.main_costs[i], covered = (double)s->total.covered_costs[i];
+        if (cost->is_known[i]) add_estimate(&c.costs_ns, times(cost->each_ns[i], count, covered));
     }
+    if (cost != NULL) add_estimate(&c.costs_ns, kernels_cost(cost, &s->total));
     // Independent of each other: deviations add up as squares do.
     double up_ns = hypot(c.costs_ns.high - c.costs_ns.median, c.excess_ns.high - c.excess_ns.median);
     double down_ns = hypot(c.costs_ns.median - c.costs_ns.low, c.excess_ns.median - c.excess_ns.low);
@@ -219,10 +148,29 @@ ProfCorrection prof_cost_correct(const ProfCost *cost, const ProfSummary *s) {
     return c;
 }
 
-// `ns` less what entries cost within it.
-static double without(double ns, const ProfScope *scope, double inside_ns, double pair_ns) {
-    ns -= (double)scope->entries * inside_ns + (double)scope->entries_within * (pair_ns - inside_ns);
-    return ns > 0.0 ? ns : 0.0;
+// What of a class falls within the scope that is entered, or that it is of, and into the scope around it.
+typedef struct Parts {
+    ProfEstimate inside_ns, around_ns;
+} Parts;
+
+static Parts parts_of(const ProfCost *cost, ProfCostClass class) {
+    const ProfEstimate *each = &cost->each_ns[class], *inside = &cost->inside_ns[class];
+    if (class == PROF_COST_RECORD) return (Parts){.inside_ns = *each};
+    if (class == PROF_COST_SPLIT || class == PROF_COST_STRETCH || class == PROF_COST_PAUSE)
+        return (Parts){around(0.0, 0.0), around(0.0, 0.0)}; // they are few, and of scopes that last
+    return (Parts){*inside, {each->low - inside->low, each->median - inside->median, each->high - inside->high}};
+}
+
+// A scope's own time without what it costs that the scope, and those directly below it, were entered; never below 0.
+static ProfEstimate without(const ProfCost *cost, double ns, const ProfScope *scope) {
+    ProfEstimate taken = around(0.0, 0.0);
+    for (int i = 0; i < PROF_COSTS; i++) {
+        if (!cost->is_known[i]) continue;
+        Parts parts = parts_of(cost, (ProfCostClass)i);
+        add_estimate(&taken, times(parts.inside_ns, (double)scope->costs[i], 0.0));
+        add_estimate(&taken, times(parts.around_ns, (double)scope->costs_within[i], 0.0));
+    }
+    return (ProfEstimate){fmax(ns - taken.high, 0.0), fmax(ns - taken.median, 0.0), fmax(ns - taken.low, 0.0)};
 }
 
 // A scope's time in recorded stretches, without what was spent on scopes.
@@ -230,18 +178,19 @@ static double recorded_ns(const ProfCost *cost, const ProfSummary *s, int32_t at
     const ProfScope *scope = &s->scopes[at];
     double ns = (double)(scope->thread_ns - scope->plain_ns);
     if (cost == NULL) return ns;
-    double pair_ns = cost->each_ns[PROF_COST_SCOPE].median, inside_ns = cost->inside_ns.median;
     ProfScope within = *scope;
-    if (scope->loop == at) within.entries = 0; // they begin outside
-    return without(ns, &within, inside_ns, pair_ns);
+    if (scope->loop == at) memset(within.costs, 0, sizeof within.costs); // they begin outside
+    return without(cost, ns, &within).median;
 }
 
 static ProfEstimate corrected_apart(const ProfCost *cost, const ProfScope *scope) {
     double ns = (double)scope->thread_ns;
-    if (cost == NULL) return around(ns, 0.0);
-    const ProfEstimate *pair = &cost->each_ns[PROF_COST_SCOPE], *inside = &cost->inside_ns;
-    return (ProfEstimate){without(ns, scope, inside->high, pair->high),
-                          without(ns, scope, inside->median, pair->median), without(ns, scope, inside->low, pair->low)};
+    return cost != NULL ? without(cost, ns, scope) : around(ns, 0.0);
+}
+
+double prof_cost_device_ns(const ProfCost *cost, const ProfScope *scope) {
+    double ns = (double)scope->device_ns - (cost->has_kernel ? cost->kernel_ns.median * (double)scope->kernels : 0.0);
+    return fmax(ns, 0.0);
 }
 
 // Of a whole loop.

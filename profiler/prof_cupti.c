@@ -13,8 +13,21 @@ enum { FLUSH_EVERY_NS = 1000000000 };
 
 static const CUpti_ActivityKind kinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, // KERNEL would let kernels run one after the other
-    CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_OVERHEAD};
-enum { KINDS = sizeof kinds / sizeof kinds[0] };
+    CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMCPY2,
+    CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+    CUPTI_ACTIVITY_KIND_MEMORY2,
+    CUPTI_ACTIVITY_KIND_MEMORY_POOL,
+    CUPTI_ACTIVITY_KIND_OVERHEAD,
+    // Only where other tools' ids are wanted: they come with the records of calls, which cost each call something.
+    CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+    CUPTI_ACTIVITY_KIND_RUNTIME,
+    CUPTI_ACTIVITY_KIND_DRIVER,
+};
+enum { ALL_KINDS = sizeof kinds / sizeof kinds[0], KINDS_OF_IDS = 3 };
+
+static int kind_count(const ProfCupti *c) { return c->takes_ids ? (int)ALL_KINDS : (int)ALL_KINDS - (int)KINDS_OF_IDS; }
 
 // Its functions for buffers and times have no argument for an object.
 static ProfCupti the_cupti;
@@ -154,7 +167,7 @@ static Status start_activity(ProfCupti *c) {
     CUPTI_TRY(c, cuptiActivityRegisterCallbacks, give_buffer, take_buffer);
     CUPTI_TRY(c, cuptiActivitySetAttribute, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
     atomic_store(&c->is_on, true);
-    for (int i = 0; i < KINDS; i++)
+    for (int i = 0; i < kind_count(c); i++)
         CUPTI_TRY(c, cuptiActivityEnable, kinds[i]);
     return STATUS_OK;
 }
@@ -181,17 +194,18 @@ static Status make_pool(ProfCupti *c, int buffers) {
     return STATUS_OK;
 }
 
-Status prof_cupti_open(int buffers, bool asks_now, ProfCupti **cupti) {
+Status prof_cupti_open(const ProfCuptiOptions *options, ProfCupti **cupti) {
     ProfCupti *c = &the_cupti;
     if (c->is_open) return host_fail(STATUS_DEVICE, "CUPTI is in use by this process already");
-    TRY(make_pool(c, buffers));
+    TRY(make_pool(c, options->buffers));
     c->is_open = true;
+    c->takes_ids = options->takes_ids;
     c->subscriber = NULL;
     c->flushed_ns = host_now_ns();
     c->untimed = c->overhead_ns = c->told_dropped = c->told_overhead_ns = 0;
     atomic_store(&c->dropped, 0);
     c->is_known = c->has_devices = false;
-    Status status = open_parts(c, asks_now);
+    Status status = open_parts(c, options->asks_now);
     if (status != STATUS_OK) {
         prof_cupti_close(c, NULL);
         return status;
@@ -220,7 +234,7 @@ static Failure leave(ProfCupti *c) {
     atomic_store(&c->recorder, NULL);
     if (atomic_exchange(&c->is_on, false)) {
         keep_first(&first, c->calls.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
-        for (int i = 0; i < KINDS; i++)
+        for (int i = 0; i < kind_count(c); i++)
             keep_first(&first, c->calls.cuptiActivityDisable(kinds[i]), "cuptiActivityDisable");
         keep_first(&first, c->calls.cuptiActivityGetNumDroppedRecords(NULL, 0, &count),
                    "cuptiActivityGetNumDroppedRecords");

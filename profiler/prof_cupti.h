@@ -2,7 +2,8 @@
 //
 // Calls of the CUDA runtime (and of the driver, where a program calls it itself) become scopes of layer API on the
 // thread that makes them. Kernels, copies and fills become intervals on the queue of their stream, with times by
-// CLOCK_MONOTONIC. The nodes of a graph are charged by where they were captured.
+// CLOCK_MONOTONIC. The nodes of a graph are charged by where they were captured. Waits of threads for a device are
+// scopes within the calls that wait, whatever these are named; memory that calls allocate is told beside them.
 //
 // There is one collector in a process, since CUPTI has no more: its state is one of Shoal's few mutable globals.
 // Buffers for CUPTI's records are a fixed pool, which the process keeps: CUPTI may hold one of them for as long as it
@@ -23,10 +24,17 @@ enum { PROF_CUPTI_BUFFERS = 64, PROF_CUPTI_BUFFER_BYTES = 512 << 10 };
 
 typedef struct ProfCupti ProfCupti;
 
-// Finds CUPTI and begins to record devices' work. `buffers`: of the pool; 0: PROF_CUPTI_BUFFERS, which is also the
-// most. `asks_now`: the CUDA runtime about its devices; else once one of them has worked, since the runtime may not
-// have started yet, and within its start it cannot be called.
-Status prof_cupti_open(int buffers, bool asks_now, ProfCupti **cupti) HOST_MUST_CHECK;
+typedef struct ProfCuptiOptions {
+    int buffers; // of the pool; 0: PROF_CUPTI_BUFFERS, which is also the most
+    // The CUDA runtime about its devices; else once one of them has worked, since the runtime may not have started yet,
+    // and within its start it cannot be called.
+    bool asks_now;
+    // Ids that another tool pushes by cuptiActivityPushExternalCorrelationId(): which launches were made under them.
+    bool takes_ids;
+} ProfCuptiOptions;
+
+// Finds CUPTI and begins to record devices' work.
+Status prof_cupti_open(const ProfCuptiOptions *options, ProfCupti **cupti) HOST_MUST_CHECK;
 
 // What prof_recorder_start() is to be given.
 ProfCollector prof_cupti_collector(ProfCupti *cupti);

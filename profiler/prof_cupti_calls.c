@@ -24,6 +24,15 @@ static bool is_trivial(const char *name) {
     return false;
 }
 
+// Memory, or a pool of it: CUPTI's records of these say which call it was.
+static bool allocates(const char *name) {
+    static const char *const parts[] = {"lloc", "Free", "MemPoolCreate", "MemPoolTrim", "MemPoolDestroy"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (has(name, parts[i])) return !has(name, "Graph");
+    }
+    return false;
+}
+
 // Makes work for a device. A graph's nodes have calls of these names, too, which make none.
 static bool launches(const char *name) {
     if (has(name, "Graph")) return has(name, "GraphLaunch");
@@ -36,8 +45,9 @@ static bool waits(const char *name) {
 }
 
 static uint8_t class_of(CUpti_CallbackDomain domain, const char *name) {
-    uint8_t bits = (uint8_t)((launches(name) ? PROF_CALL_LAUNCHES : 0) | (waits(name) ? PROF_CALL_WAITS : 0));
-    // Of the driver only what makes work or waits: a program that calls the driver itself does that there.
+    uint8_t bits = (uint8_t)((launches(name) ? PROF_CALL_LAUNCHES : 0) | (waits(name) ? PROF_CALL_WAITS : 0) |
+                             (allocates(name) ? PROF_CALL_ALLOCATES : 0));
+    // Of the driver only what makes work, waits or allocates: a program that calls the driver itself does that there.
     bool is_recorded = domain == CUPTI_CB_DOMAIN_DRIVER_API ? bits != 0 : !is_trivial(name);
     return is_recorded ? bits | PROF_CALL_RECORDED : 0;
 }
@@ -77,14 +87,15 @@ static void on_graph(ProfCupti *c, ProfRecorder *recorder, CUpti_CallbackId id, 
 }
 
 static void on_enter(ProfRecorder *recorder, bool is_driver, uint8_t bits, const CUpti_CallbackData *call) {
-    bool is_launch = (bits & PROF_CALL_LAUNCHES) != 0;
+    bool is_launch = (bits & PROF_CALL_LAUNCHES) != 0, has_records = (bits & PROF_CALL_HAS_RECORDS) != 0;
     if (is_driver && within.depth > 0) {
         // Records have the number of the one call or of the other.
-        if (is_launch && call->correlationId != within.correlation) prof_record_launch(recorder, call->correlationId);
+        if (has_records && call->correlationId != within.correlation)
+            prof_record_call_number(recorder, is_launch, call->correlationId);
         return;
     }
-    prof_record_call_begin(recorder, call->functionName, (bits & PROF_CALL_WAITS) != 0,
-                           is_launch ? call->correlationId : 0);
+    prof_record_call_begin(recorder, call->functionName, (bits & PROF_CALL_WAITS) != 0, is_launch,
+                           has_records ? call->correlationId : 0);
     *call->correlationData = 1; // the end of this call ends a scope
     if (is_driver) return;
     within.depth++;

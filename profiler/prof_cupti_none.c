@@ -1,8 +1,8 @@
 // The collector of GPUs' work where CUDA's headers were not there when this was built.
 #include "profiler/prof_cupti.h"
 
-Status prof_cupti_open(int buffers, bool asks_now, ProfCupti **cupti) {
-    (void)buffers, (void)asks_now, (void)cupti;
+Status prof_cupti_open(const ProfCuptiOptions *options, ProfCupti **cupti) {
+    (void)options, (void)cupti;
     return host_fail(STATUS_DEVICE,
                      "this program was built without CUPTI, which is part of CUDA's toolkit (13 or later)");
 }

@@ -110,8 +110,9 @@ void prof_cupti_devices(ProfCupti *c, char bus_id[32]) {
         c->intervals.capacity_of[i] = (uint64_t)processors * (uint64_t)threads;
     }
     int device = 0;
-    if (c->intervals.count > 0) {
-        c->device = c->intervals.batch[0].interval.device;
+    const ProfInterval *worked = prof_intervals_first(&c->intervals);
+    if (worked != NULL) {
+        c->device = worked->device;
     } else if (current != NULL && current(&device) == 0) {
         c->device = (uint32_t)device;
     }

@@ -39,7 +39,13 @@ typedef struct ProfCuptiCalls {
 } ProfCuptiCalls;
 
 // What a call does, as bits.
-enum { PROF_CALL_RECORDED = 1, PROF_CALL_LAUNCHES = 2, PROF_CALL_WAITS = 4 };
+enum {
+    PROF_CALL_RECORDED = 1,
+    PROF_CALL_LAUNCHES = 2,
+    PROF_CALL_WAITS = 4,
+    PROF_CALL_ALLOCATES = 8, // or releases, or has to do with pools
+    PROF_CALL_HAS_RECORDS = PROF_CALL_LAUNCHES | PROF_CALL_WAITS | PROF_CALL_ALLOCATES,
+};
 
 enum {
     PROF_CUPTI_CALLS_MAX = 2048,                       // of the runtime, of the driver
@@ -57,6 +63,7 @@ typedef struct ProfCuptiBuffer {
 
 struct ProfCupti {
     bool is_open;
+    bool takes_ids; // other tools'
     bool has_clock; // CUPTI's times are ours, for the rest of the process
     ProfCuptiCalls calls;
     CUpti_SubscriberHandle subscriber;

@@ -17,7 +17,14 @@ extern "C" {
 
 #define PROF_MAGIC UINT32_C(0x54504853) // "SHPT"
 
-enum { PROF_VERSION = 1, PROF_HEADER_BYTES = 40, PROF_PAYLOAD_MAX = 1 << 20, PROF_VARINT_MAX = 10 };
+// Versions that are read, from the first on; the last is what is written.
+enum {
+    PROF_VERSION_FIRST = 1,
+    PROF_VERSION = 2,
+    PROF_HEADER_BYTES = 40,
+    PROF_PAYLOAD_MAX = 1 << 20,
+    PROF_VARINT_MAX = 10
+};
 
 // Times are at most this far (2^56 ns: over two years) from the start of the trace.
 #define PROF_SPAN_MAX_NS (INT64_C(1) << 56)
@@ -31,15 +38,47 @@ typedef enum ProfBlockType {
     PROF_BLOCK_END = 6,
 } ProfBlockType;
 
-enum {
-    PROF_OTHER_PHASE = 1,
-    PROF_OTHER_DROPPED = 2,
-    PROF_OTHER_BUSY = 3,
-    PROF_OTHER_MEMORY = 4,
-    PROF_OTHER_OVERHEAD = 5,
-    PROF_OTHER_STRETCH = 6,
-    PROF_OTHER_READER = 7,
-};
+// Codes of the kind OTHER: O(code, kind of event)
+#define PROF_OTHER_LIST(O) \
+    O(1, PHASE)            \
+    O(2, DROPPED)          \
+    O(3, BUSY)             \
+    O(4, MEMORY)           \
+    O(5, OVERHEAD)         \
+    O(6, STRETCH)          \
+    O(7, READER)           \
+    O(8, CALL)             \
+    O(9, WAIT)             \
+    O(10, ALLOC)           \
+    O(11, RELEASE)         \
+    O(12, POOL)            \
+    O(13, ID)
+
+// PROF_EVENT_OTHER: no code that is known.
+static inline ProfEventKind prof_kind_of_code(uint64_t code) {
+    switch (code) {
+#define PROF_OTHER_KIND(code, kind) \
+    case code:                      \
+        return PROF_EVENT_##kind;
+        PROF_OTHER_LIST(PROF_OTHER_KIND)
+#undef PROF_OTHER_KIND
+    default:
+        return PROF_EVENT_OTHER;
+    }
+}
+
+// 0: the kind has no code.
+static inline uint8_t prof_code_of_kind(ProfEventKind kind) {
+    switch (kind) {
+#define PROF_OTHER_CODE(code, kind) \
+    case PROF_EVENT_##kind:         \
+        return code;
+        PROF_OTHER_LIST(PROF_OTHER_CODE)
+#undef PROF_OTHER_CODE
+    default:
+        return 0;
+    }
+}
 
 typedef struct ProfBlock {
     uint16_t version, type;

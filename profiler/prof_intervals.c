@@ -19,6 +19,7 @@ void prof_intervals_free(ProfIntervals *p) {
     prof_table_free(&p->queue_of);
     prof_table_free(&p->name_of);
     prof_table_free(&p->clone_of);
+    prof_table_free(&p->held);
     memset(p, 0, sizeof *p);
 }
 
@@ -72,6 +73,13 @@ void prof_intervals_add(ProfIntervals *p, const ProfInterval *interval) {
     }
 }
 
+const ProfInterval *prof_intervals_first(const ProfIntervals *p) {
+    for (size_t i = 0; i < p->count; i++) {
+        if (p->batch[i].interval.kind == PROF_EVENT_INTERVAL) return &p->batch[i].interval;
+    }
+    return NULL;
+}
+
 // ---- queues and their streams --------------------------------------------------------------------------------------
 
 static int32_t add_queue(ProfIntervals *p, const ProfInterval *of, ProfWriter *writer) {
@@ -86,7 +94,11 @@ static int32_t add_queue(ProfIntervals *p, const ProfInterval *of, ProfWriter *w
         (ProfQueue){.device = of->device, .context = of->context, .queue = of->queue, .stream = stream, .next = -1};
     ProfStream made = {.id = stream, .kind = PROF_STREAM_DEVICE, .os_id = of->queue, .device = of->device};
     made.capacity = of->device < PROF_DEVICES_MAX ? p->capacity_of[of->device] : 0;
-    snprintf(made.name, sizeof made.name, "GPU %u stream %u", of->device, of->queue);
+    if (of->queue == PROF_QUEUE_OF_CALLS) {
+        snprintf(made.name, sizeof made.name, "GPU %u: waits, memory", of->device);
+    } else {
+        snprintf(made.name, sizeof made.name, "GPU %u stream %u", of->device, of->queue);
+    }
     prof_writer_stream(writer, &made);
     return p->queue_count++;
 }
@@ -132,13 +144,14 @@ static void demangle(const char *symbol, char text[PROF_TEXT_MAX]) {
     if (library != NULL) dlclose(library);
 }
 
-static uint32_t name_number(ProfIntervals *p, const char *name, ProfWriter *writer) {
+static uint32_t name_number(ProfIntervals *p, const char *name, int category, ProfWriter *writer) {
+    if (name == NULL) return 0;
     uint64_t key = (uint64_t)(uintptr_t)name;
     int32_t number = prof_table_get(&p->name_of, key);
     if (number >= 0) return (uint32_t)number;
     char text[PROF_TEXT_MAX];
     demangle(name, text);
-    uint32_t made = prof_writer_name(writer, PROF_CATEGORY_ENCLOSING, PROF_LAYER_API, text);
+    uint32_t made = prof_writer_name(writer, category, PROF_LAYER_API, text);
     (void)prof_table_put(&p->name_of, key, (int32_t)made); // without memory it is looked up anew each time
     return made;
 }
@@ -159,24 +172,41 @@ static int compare_streams(const void *a, const void *b) {
 
 static void put_interval(ProfIntervals *p, const ProfPlaced *placed, ProfWriter *writer) {
     const ProfInterval *i = &placed->interval;
-    ProfEvent event = {.kind = PROF_EVENT_INTERVAL,
+    int category = i->kind == PROF_EVENT_WAIT ? (int)HOST_TRACE_IDLE : (int)PROF_CATEGORY_ENCLOSING;
+    ProfEvent event = {.kind = i->kind,
                        .time_ns = i->begin_ns,
                        .duration_ns = i->end_ns - i->begin_ns,
                        .correlation = i->correlation,
                        .node = i->node != 0 ? captured_node(p, i->node) : 0,
                        .threads = i->threads,
                        .work = i->work,
-                       .name = name_number(p, i->name, writer)};
+                       .count = i->count,
+                       .name = name_number(p, i->name, category, writer)};
+    if (i->kind == PROF_EVENT_ALLOC || i->kind == PROF_EVENT_RELEASE) event.memory = (ProfMemory)i->which;
+    if (i->kind == PROF_EVENT_POOL) event.change = (ProfPoolChange)i->which;
+    if (i->kind == PROF_EVENT_ID) event.id_kind = i->which;
     prof_writer_put(writer, placed->stream, &event);
 }
 
 // Of one that is to be written; false: it is not of this trace.
 static bool correct_times(const ProfIntervals *p, ProfInterval *i) {
     size_t at = i->correlation & (PROF_LAUNCHES_KNOWN - 1);
-    if (p->launches[at].correlation == i->correlation && i->begin_ns < p->launches[at].time_ns)
-        i->begin_ns = p->launches[at].time_ns;
+    bool is_known = p->launches[at].correlation == i->correlation;
+    if (is_known && i->begin_ns < p->launches[at].time_ns) i->begin_ns = p->launches[at].time_ns;
+    if (i->kind == PROF_EVENT_ID && !is_known) return false;
     if (i->end_ns < i->begin_ns) i->end_ns = i->begin_ns;
     return i->end_ns > p->start_ns;
+}
+
+// In the order of time.
+static void follow_memory(ProfIntervals *p, ProfInterval *i) {
+    if (i->kind == PROF_EVENT_ALLOC && !prof_table_put(&p->held, i->address, 1)) p->dropped++;
+    if (i->kind != PROF_EVENT_RELEASE) return;
+    if (prof_table_get(&p->held, i->address) != 1) {
+        i->count = 0;
+    } else {
+        (void)prof_table_put(&p->held, i->address, 0); // it is there
+    }
 }
 
 void prof_intervals_write(ProfIntervals *p, ProfWriter *writer) {
@@ -190,6 +220,7 @@ void prof_intervals_write(ProfIntervals *p, ProfWriter *writer) {
         int32_t at = place(p, &p->batch[i].interval, writer);
         p->dropped += at < 0;
         if (at < 0) continue;
+        follow_memory(p, &p->batch[i].interval);
         p->queues[at].last_ns = p->batch[i].interval.begin_ns;
         p->batch[placed] = p->batch[i];
         p->batch[placed++].stream = p->queues[at].stream;

@@ -1,9 +1,11 @@
-// Device intervals on their way into a trace. They come in batches and in any order; each batch is sorted, and goes to
-// the stream of its queue. What begins before the last interval that was written of its queue goes to another stream of
-// the same queue, so that nothing has to be held back, and no stream's times descend.
+// Device intervals, and what else is known of calls by their numbers, on their way into a trace. They come in batches
+// and in any order; each batch is sorted, and goes to the stream of its queue, what is no interval to a queue of its
+// own. What begins before the last interval that was written of its queue goes to another stream of the same queue, so
+// that nothing has to be held back, and no stream's times descend.
 //
 // A launch that was told of is never later than what it launched: where the clocks of host and device disagree, the
-// interval begins at the launch. Nodes of graphs are given the number of the node that was captured.
+// interval begins at the launch. Nodes of graphs are given the number of the node that was captured. Releases of memory
+// whose allocation did not come by here are of no bytes. Another tool's ids are of the launch's time.
 //
 // Ownership: the object owns its memory until freed; names are borrowed and must live as long. Errors: intervals for
 // which memory is missing are counted as dropped. Thread safety: one thread at a time.
@@ -24,13 +26,19 @@ enum {
     PROF_DEVICES_MAX = 64,
 };
 
+#define PROF_QUEUE_OF_CALLS (UINT32_MAX - 1) // of what is no interval
+
 typedef struct ProfInterval {
+    ProfEventKind kind;              // INTERVAL, WAIT, ALLOC, RELEASE, POOL, ID
     uint32_t device, context, queue; // as the device's interface numbers them
     ProfDeviceWork work;
     int64_t begin_ns, end_ns;
     uint64_t correlation, node; // node 0: of no graph
     uint64_t threads;           // of a kernel; else 0
-    const char *name;           // the same address for the same name
+    const char *name;           // of an interval or a wait; the same address for the same name
+    uint8_t which;              // as the kind has it: ProfMemory, ProfPoolChange, id_kind
+    uint64_t count;             // bytes; an id
+    uint64_t address;           // of memory
 } ProfInterval;
 
 typedef struct ProfQueue {
@@ -53,6 +61,7 @@ typedef struct ProfIntervals {
     ProfTable queue_of; // device, context, queue -> the first of its streams
     ProfTable name_of;  // address -> number
     ProfTable clone_of; // node -> index in `originals`
+    ProfTable held;     // address -> 1: memory that was allocated; 0: and released
     uint64_t *originals;
     int32_t original_count, original_capacity;
     struct {
@@ -71,6 +80,9 @@ void prof_intervals_free(ProfIntervals *intervals);
 
 void prof_intervals_launch(ProfIntervals *intervals, uint64_t correlation, int64_t time_ns);
 void prof_intervals_clone(ProfIntervals *intervals, uint64_t node, uint64_t original);
+
+// Of the batch, a device's work; NULL: none.
+const ProfInterval *prof_intervals_first(const ProfIntervals *intervals);
 
 // Into the batch.
 void prof_intervals_add(ProfIntervals *intervals, const ProfInterval *interval);

@@ -1,6 +1,7 @@
 #include "profiler/prof_launch.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TRACES_MAX = 10000 };
@@ -31,7 +32,9 @@ static Status start_recorder(ProfLaunch *launch, ProfRecordOptions options) {
 static void open_gpu(ProfLaunch *launch, ProfProcess *process, bool asks_now, char *text, size_t size) {
     text[0] = '\0';
     if (strcmp(process->device_kind, "cuda") != 0) return;
-    if (prof_cupti_open(0, asks_now, &launch->cupti) == STATUS_OK) return;
+    const char *ids = getenv("SHOAL_PROFILE_IDS");
+    ProfCuptiOptions options = {.asks_now = asks_now, .takes_ids = ids != NULL && strcmp(ids, "1") == 0};
+    if (prof_cupti_open(&options, &launch->cupti) == STATUS_OK) return;
     snprintf(process->no_device, sizeof process->no_device, "%s", host_message());
     snprintf(text, size, "the profile has no GPU times: %s", host_message());
 }

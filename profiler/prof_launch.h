@@ -26,7 +26,8 @@ typedef struct ProfLaunch {
 // The trace is RUN/profile/rank-R.trace, or rank-R.2.trace and so on where there are traces already. `text` receives
 // why a GPU's work cannot be recorded, which ends no profile; "" where it is.
 Status prof_launch_start(void *launch, const HostTraceRun *run, char *text, size_t size) HOST_MUST_CHECK;
-// The same for any process; the options' path and collector are filled in. asks_now: as of prof_cupti_open().
+// The same for any process; the options' path and collector are filled in. asks_now: as of ProfCuptiOptions. Ids of
+// other tools are recorded where SHOAL_PROFILE_IDS is 1.
 Status prof_launch_record(ProfLaunch *launch, const char *run, const ProfRecordOptions *options, bool asks_now,
                           char *text, size_t size) HOST_MUST_CHECK;
 // env_steps: done meanwhile; 0: unknown.

@@ -142,40 +142,83 @@ static bool get_split(ProfBytes *bytes, ProfEvent *event) {
     return mask >> HOST_TRACE_CATEGORIES == 0;
 }
 
+static bool get_stretch(ProfBytes *bytes, ProfEvent *event) {
+    uint64_t is_plain = prof_get_fixed(bytes, 1);
+    event->is_plain = is_plain == 1;
+    event->count = prof_get_varint(bytes);
+    bool is_sound = get_duration(bytes, &event->duration_ns) && get_duration(bytes, &event->processor_ns);
+    event->pauses = prof_get_varint(bytes);
+    return is_sound && is_plain <= 1;
+}
+
+static bool get_phase(ProfBytes *bytes, ProfEvent *event) {
+    uint64_t phase = prof_get_varint(bytes);
+    event->phase = (HostTracePhase)phase;
+    return phase < HOST_TRACE_PHASES;
+}
+
+static bool get_wait(ProfBytes *bytes, ProfEvent *event) {
+    bool is_sound = get_duration(bytes, &event->duration_ns);
+    event->correlation = prof_get_varint(bytes);
+    uint64_t name = prof_get_varint(bytes);
+    event->name = (uint32_t)name;
+    return is_sound && name < PROF_NAMES_MAX;
+}
+
+// u8 which one, varint count, varint correlation.
+static bool get_counted(ProfBytes *bytes, ProfEvent *event, uint64_t *which) {
+    *which = prof_get_fixed(bytes, 1);
+    event->count = prof_get_varint(bytes);
+    event->correlation = prof_get_varint(bytes);
+    return event->kind == PROF_EVENT_ID || event->count <= INT64_MAX;
+}
+
+static bool get_note(ProfBytes *bytes, ProfEvent *event) {
+    uint64_t which = 0;
+    bool is_sound;
+    switch (event->kind) {
+    case PROF_EVENT_PHASE:
+        return get_phase(bytes, event);
+    case PROF_EVENT_CALL:
+        event->correlation = prof_get_varint(bytes);
+        return true;
+    case PROF_EVENT_STRETCH:
+        return get_stretch(bytes, event);
+    case PROF_EVENT_READER:
+        return get_duration(bytes, &event->processor_ns);
+    case PROF_EVENT_WAIT:
+        return get_wait(bytes, event);
+    case PROF_EVENT_ALLOC:
+    case PROF_EVENT_RELEASE:
+        is_sound = get_counted(bytes, event, &which);
+        event->memory = (ProfMemory)which;
+        return is_sound && which < PROF_MEMORIES;
+    case PROF_EVENT_POOL:
+        is_sound = get_counted(bytes, event, &which);
+        event->change = (ProfPoolChange)which;
+        return is_sound && which < PROF_POOL_CHANGES;
+    case PROF_EVENT_ID:
+        is_sound = get_counted(bytes, event, &which);
+        event->id_kind = (uint8_t)which;
+        return is_sound;
+    default:
+        event->count = prof_get_varint(bytes);
+        return event->kind != PROF_EVENT_BUSY || event->count <= 100;
+    }
+}
+
 // Events of codes that are not known stay PROF_EVENT_OTHER.
 static bool get_other(const ProfCursor *c, ProfBytes *bytes, ProfEvent *event) {
     uint64_t code = prof_get_fixed(bytes, 1), length = prof_get_varint(bytes);
     if (length > (uint64_t)(bytes->end - bytes->at)) return false;
     ProfBytes content = {bytes->at, bytes->at + length, true};
     bytes->at += length;
-    if (code == PROF_OTHER_PHASE) {
-        uint64_t phase = prof_get_varint(&content);
-        event->kind = PROF_EVENT_PHASE;
-        event->phase = (HostTracePhase)phase;
-        return content.ok && phase < HOST_TRACE_PHASES;
-    }
-    static const ProfEventKind counts[] = {[PROF_OTHER_DROPPED] = PROF_EVENT_DROPPED,
-                                           [PROF_OTHER_BUSY] = PROF_EVENT_BUSY,
-                                           [PROF_OTHER_MEMORY] = PROF_EVENT_MEMORY,
-                                           [PROF_OTHER_OVERHEAD] = PROF_EVENT_OVERHEAD};
-    if (code >= PROF_OTHER_DROPPED && code <= PROF_OTHER_OVERHEAD) {
-        event->kind = counts[code];
-        event->count = prof_get_varint(&content);
-    }
-    if (code == PROF_OTHER_STRETCH) {
-        uint64_t is_plain = prof_get_fixed(&content, 1);
-        event->kind = PROF_EVENT_STRETCH;
-        event->is_plain = is_plain == 1;
-        event->count = prof_get_varint(&content);
-        bool is_sound = get_duration(&content, &event->duration_ns) && get_duration(&content, &event->processor_ns);
-        event->pauses = prof_get_varint(&content);
-        return is_sound && content.ok && is_plain <= 1 && c->stream.kind == PROF_STREAM_THREAD;
-    }
-    if (code == PROF_OTHER_READER) {
-        event->kind = PROF_EVENT_READER;
-        return get_duration(&content, &event->processor_ns);
-    }
-    return content.ok && (code != PROF_OTHER_BUSY || event->count <= 100);
+    event->kind = prof_kind_of_code(code);
+    if (event->kind == PROF_EVENT_OTHER) return true;
+    bool is_threads = event->kind == PROF_EVENT_STRETCH || event->kind == PROF_EVENT_CALL;
+    bool is_thread = c->stream.kind == PROF_STREAM_THREAD;
+    return get_note(&content, event) && content.ok && (is_thread || !is_threads) &&
+           (!is_thread || event->kind < PROF_EVENT_WAIT);
 }
 
 static bool get_content(const ProfCursor *c, ProfBytes *bytes, ProfEvent *event) {

@@ -271,7 +271,7 @@ static Status index_blocks(ProfReader *r, uint8_t *payload, int *other_version, 
         }
         uint64_t offset = at + PROF_HEADER_BYTES;
         at = offset + block.payload_bytes;
-        if (block.version != PROF_VERSION) {
+        if (block.version < PROF_VERSION_FIRST || block.version > PROF_VERSION) {
             r->damage.foreign_blocks++;
             *other_version = block.version;
         } else if (at > r->size_bytes) {
@@ -301,8 +301,8 @@ Status prof_source_index(ProfReader *r) {
     free(payload);
     TRY(status);
     if (known == 0 && other_version != 0) {
-        return host_fail(STATUS_CORRUPT, "%s: a trace of version %d; this program reads version %d", r->path,
-                         other_version, PROF_VERSION);
+        return host_fail(STATUS_CORRUPT, "%s: a trace of version %d; this program reads versions %d to %d", r->path,
+                         other_version, PROF_VERSION_FIRST, PROF_VERSION);
     }
     if (known == 0) {
         return host_fail(STATUS_CORRUPT, "%s: no trace: %s", r->path,

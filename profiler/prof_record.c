@@ -114,10 +114,9 @@ static __attribute__((noinline, cold)) void lose_scope(ProfRecorder *r) {
     if (here.session != 0) atomic_fetch_add_explicit(&r->dropped, 2, memory_order_relaxed);
 }
 
-static void hook_begin(const HostTraceHooks *hooks, HostTraceCategory category, const char *name) {
-    ProfRecorder *r = (ProfRecorder *)hooks;
+static inline void begin_scope(ProfRecorder *r, unsigned category, const char *name) {
     ProfThread *t = thread_here(r);
-    uint64_t word = make_word(PROF_EVENT_BEGIN, (unsigned)category, (uint64_t)(uintptr_t)name);
+    uint64_t word = make_word(PROF_EVENT_BEGIN, category, (uint64_t)(uintptr_t)name);
     if (__builtin_expect(t == NULL, 0)) {
         lose_scope(r);
         return;
@@ -125,6 +124,14 @@ static void hook_begin(const HostTraceHooks *hooks, HostTraceCategory category, 
     if (!open_scope(r, t, word, 1)) return;
     put(t, 0, prof_ticks(r->is_counter), word);
     publish(t, 1);
+}
+
+static void hook_begin(const HostTraceHooks *hooks, HostTraceCategory category, const char *name) {
+    begin_scope((ProfRecorder *)hooks, (unsigned)category, name);
+}
+
+void prof_record_script_begin(const HostTraceHooks *hooks, HostTraceCategory category, const char *name) {
+    begin_scope((ProfRecorder *)hooks, (unsigned)category | PROF_WORD_SCRIPT, name);
 }
 
 static void hook_end(const HostTraceHooks *hooks) {
@@ -200,7 +207,9 @@ static void hook_phase(const HostTraceHooks *hooks, HostTracePhase phase) {
 
 // ---- calls of a device's interface ---------------------------------------------------------------------------------
 
-void prof_record_call_begin(ProfRecorder *r, const char *name, bool waits, uint64_t correlation) {
+static ProfEventKind number_kind(bool launches) { return launches ? PROF_EVENT_LAUNCH : PROF_EVENT_CALL; }
+
+void prof_record_call_begin(ProfRecorder *r, const char *name, bool waits, bool launches, uint64_t correlation) {
     ProfThread *t = thread_here(r);
     unsigned category = waits ? PROF_WORD_CALL_WAITS : PROF_WORD_CALL_ENCLOSING;
     uint64_t word = make_word(PROF_EVENT_BEGIN, category, (uint64_t)(uintptr_t)name), ticks = prof_ticks(r->is_counter);
@@ -208,14 +217,14 @@ void prof_record_call_begin(ProfRecorder *r, const char *name, bool waits, uint6
     if (t == NULL) lose_scope(r);
     if (t == NULL || !open_scope(r, t, word, count)) return;
     put(t, 0, ticks, word);
-    if (correlation != 0) put(t, 1, ticks, make_word(PROF_EVENT_LAUNCH, 0, correlation));
+    if (correlation != 0) put(t, 1, ticks, make_word(number_kind(launches), 0, correlation));
     publish(t, count);
 }
 
 void prof_record_call_end(ProfRecorder *r) { hook_end(&r->hooks); }
 
-void prof_record_launch(ProfRecorder *r, uint64_t correlation) {
-    put_event(r, PROF_EVENT_LAUNCH, correlation, NULL, 0);
+void prof_record_call_number(ProfRecorder *r, bool launches, uint64_t correlation) {
+    put_event(r, number_kind(launches), correlation, NULL, 0);
 }
 
 void prof_record_capture(ProfRecorder *r, uint64_t node) { put_event(r, PROF_EVENT_CAPTURE, 0, &node, 1); }

@@ -34,7 +34,7 @@ enum {
 typedef struct ProfCollector {
     // Before the threads are emptied: the launch of what is taken here is then known when write() is called.
     void (*take)(void *self);
-    // A launch that a thread recorded, and a node of a graph that is a copy of another.
+    // A launch or another call that a thread recorded, and a node of a graph that is a copy of another.
     void (*launch)(void *self, uint64_t correlation, int64_t time_ns);
     void (*clone)(void *self, uint64_t node, uint64_t original);
     // Writes down what was taken.
@@ -64,15 +64,19 @@ void prof_recorder_steps(ProfRecorder *recorder, int64_t env_steps);
 Status prof_recorder_stop(ProfRecorder *recorder, int64_t *dropped) HOST_MUST_CHECK;
 
 // A call of a device's interface on this thread: a scope of layer API within the innermost one, whose category it has,
-// or IDLE if it waits. `name` lives as long as the process. correlation: of the work that it launches; 0: none. Like
-// scopes these take no lock and no memory; not after the recorder was freed.
-void prof_record_call_begin(ProfRecorder *recorder, const char *name, bool waits, uint64_t correlation);
+// or IDLE if it waits. `name` lives as long as the process. correlation: the interface's number of it, where records of
+// the collector refer to it, as those of work that it launches do; 0: none does. Like scopes these take no lock and no
+// memory; not after the recorder was freed.
+void prof_record_call_begin(ProfRecorder *recorder, const char *name, bool waits, bool launches, uint64_t correlation);
 void prof_record_call_end(ProfRecorder *recorder);
 
-// Within a call: it launches something else, too; a node of a graph is captured; a node is a copy of `original`.
-void prof_record_launch(ProfRecorder *recorder, uint64_t correlation);
+// Within a call: it has another number, too; a node of a graph is captured; a node is a copy of `original`.
+void prof_record_call_number(ProfRecorder *recorder, bool launches, uint64_t correlation);
 void prof_record_capture(ProfRecorder *recorder, uint64_t node);
 void prof_record_clone(ProfRecorder *recorder, uint64_t node, uint64_t original);
+
+// A scope of layer SCRIPT, ended as any other; `hooks` are a recorder's.
+void prof_record_script_begin(const HostTraceHooks *hooks, HostTraceCategory category, const char *name);
 
 // After it was stopped. NULL is fine.
 void prof_recorder_free(ProfRecorder *recorder);

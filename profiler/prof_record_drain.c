@@ -34,10 +34,14 @@ static uint32_t name_number(ProfRecorder *r, uint64_t word) {
     char text[PROF_TEXT_MAX];
     const char *name = prof_word_name(word);
     int category = (int)(key >> PROF_WORD_BITS);
-    ProfLayer layer = category >= PROF_WORD_CALL ? PROF_LAYER_API : PROF_LAYER_CODE;
-    if (layer == PROF_LAYER_API) name = call_name(name, text);
-    if (category == PROF_WORD_CALL_ENCLOSING) category = PROF_CATEGORY_ENCLOSING;
-    if (category == PROF_WORD_CALL_WAITS) category = HOST_TRACE_IDLE;
+    bool is_call = category == PROF_WORD_CALL_ENCLOSING || category == PROF_WORD_CALL_WAITS;
+    ProfLayer layer = is_call ? PROF_LAYER_API : category >= PROF_WORD_SCRIPT ? PROF_LAYER_SCRIPT : PROF_LAYER_CODE;
+    if (is_call) {
+        name = call_name(name, text);
+        category = category == PROF_WORD_CALL_WAITS ? HOST_TRACE_IDLE : PROF_CATEGORY_ENCLOSING;
+    } else {
+        category &= ~PROF_WORD_SCRIPT;
+    }
     uint32_t made = prof_writer_name(r->writer, category, layer, name);
     (void)prof_table_put(&r->names, key, (int32_t)made); // without memory it is looked up anew each time
     return made;
@@ -68,6 +72,7 @@ static uint32_t decode(ProfRecorder *r, const ProfRaw *raw, ProfEvent *event) {
         event->phase = (HostTracePhase)rest;
         break;
     case PROF_EVENT_LAUNCH:
+    case PROF_EVENT_CALL:
         event->correlation = rest;
         break;
     case PROF_EVENT_CAPTURE:
@@ -112,7 +117,8 @@ static void take_raws(ProfRecorder *r, ProfThread *t, const ProfBuffer *buffer, 
         if (event.time_ns < t->last_ns && t->last_ns - event.time_ns < READING_ERROR_NS) event.time_ns = t->last_ns;
         t->last_ns = event.time_ns;
         if (event.kind == PROF_EVENT_OTHER) continue;
-        if (event.kind == PROF_EVENT_LAUNCH && r->collector.launch != NULL)
+        bool has_number = event.kind == PROF_EVENT_LAUNCH || event.kind == PROF_EVENT_CALL;
+        if (has_number && r->collector.launch != NULL)
             r->collector.launch(r->collector.self, event.correlation, event.time_ns);
         prof_writer_put(r->writer, t->stream, &event);
     }

@@ -42,6 +42,10 @@ Status prof_run_load(const char *tool, const char *path, unsigned phases, ProfRu
 // own thread is busy beside the others, which slows them by what no cost of a single scope tells. After a failure the
 // run is corrected by what full detail says of itself.
 Status prof_run_correct(ProfRun *run, const char *path) HOST_MUST_CHECK;
+// What the run recorded whose cost is not known: " Python's scopes", " calls of CUDA", " Python's scopes and calls of
+// CUDA";
+// "" where there is nothing.
+const char *prof_run_unknown(const ProfRun *run);
 void prof_run_free(ProfRun *run);
 
 // `all`: also scopes that have less than a thousandth of the time.
@@ -56,6 +60,10 @@ Status prof_chrome_write(const ProfRun *run, FILE *stream) HOST_MUST_CHECK;
 
 // A GPU's utilisation as its monitor shows it, beside what its intervals say; nothing where there was no monitor.
 void prof_report_monitor(const ProfFigures *figures, FILE *stream);
+
+// Waits, memory and other tools' ids, as calls of a device's interface had to do with them; nothing where there are
+// none.
+void prof_report_calls(const ProfSummary *summary, FILE *stream);
 
 // Why a run has no GPU time; NULL where it has some.
 const char *prof_report_no_gpu(const ProfSummary *summary, char *text, size_t size);

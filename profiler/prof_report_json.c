@@ -39,6 +39,34 @@ static void put_bound(FILE *stream, bool *first, const ProfFigures *f) {
     fputc('}', stream);
 }
 
+// By kind: what calls allocated while the trace was recorded.
+static void put_memory(FILE *stream, bool *first, const ProfFigures *f) {
+    bool in = true;
+    prof_json_key(stream, first, "memory");
+    fputc('{', stream);
+    for (int m = 0; m < PROF_MEMORIES; m++) {
+        const ProfMemorySum *memory = &f->memory[m];
+        bool in_kind = true;
+        prof_json_key(stream, &in, prof_memory_name((ProfMemory)m));
+        fputc('{', stream);
+        prof_json_int(stream, &in_kind, "allocations", memory->allocations);
+        prof_json_int(stream, &in_kind, "releases", memory->releases);
+        prof_json_int(stream, &in_kind, "allocated_bytes", memory->allocated_bytes);
+        prof_json_int(stream, &in_kind, "held_bytes", memory->held_bytes);
+        prof_json_int(stream, &in_kind, "peak_bytes", memory->peak_bytes);
+        fputc('}', stream);
+    }
+    fputc('}', stream);
+    in = true;
+    prof_json_key(stream, first, "pools");
+    fputc('{', stream);
+    prof_json_int(stream, &in, "made", f->pools[PROF_POOL_MADE]);
+    prof_json_int(stream, &in, "trimmed", f->pools[PROF_POOL_TRIMMED]);
+    prof_json_int(stream, &in, "destroyed", f->pools[PROF_POOL_DESTROYED]);
+    prof_json_int(stream, &in, "peak_bytes", f->pool_peak_bytes);
+    fputc('}', stream);
+}
+
 static void put_device(FILE *stream, bool *first, const ProfFigures *f) {
     static const char *const works[] = {"kernels_ns", "copies_ns", "fills_ns", "others_ns"};
     prof_json_key(stream, first, "device");
@@ -65,6 +93,9 @@ static void put_device(FILE *stream, bool *first, const ProfFigures *f) {
     prof_json_int(stream, &in, "monitor_samples", f->monitor_samples);
     prof_json_int(stream, &in, "monitor_percent_sum", f->monitor_percent);
     prof_json_int(stream, &in, "memory_peak_bytes", f->memory_peak_bytes);
+    prof_json_int(stream, &in, "waits", f->waits);
+    prof_json_int(stream, &in, "wait_ns", f->wait_ns);
+    put_memory(stream, &in, f);
     prof_json_int(stream, &in, "interface_overhead_ns", f->overhead_ns);
     fputc('}', stream);
 }
@@ -90,7 +121,8 @@ static void put_transitions(FILE *stream, bool *first, const ProfFigures *f) {
 
 static void put_figures(FILE *stream, bool *first, const ProfFigures *f) {
     enum { ALL = HOST_TRACE_CATEGORIES + 1 };
-    static const char *const layers[] = {"code", "library", "api"};
+    static const char *const layers[] = {"code", "library", "api", "script"};
+    _Static_assert(sizeof layers / sizeof layers[0] == PROF_LAYERS, "a name for each layer");
     prof_json_int(stream, first, "wall_ns", f->wall_ns);
     put_bound(stream, first, f);
     put_by_category(stream, first, "gpu_bound_ns", f->gpu_bound_ns, ALL);
@@ -171,19 +203,49 @@ static void put_process(FILE *stream, bool *first, const ProfProcess *p) {
     prof_json_int(stream, first, "env_steps", p->env_steps);
 }
 
-static void put_worker(FILE *stream, const ProfWorker *w, const char *trace) {
+static void put_ids(FILE *stream, bool *first, const ProfWorker *w) {
+    prof_json_key(stream, first, "external_ids");
+    fputc('[', stream);
+    for (int64_t i = 0; i < w->figures.ids; i++) {
+        bool in = true;
+        fputs(i > 0 ? ", {" : "{", stream);
+        prof_json_int(stream, &in, "kind", w->ids[i].kind);
+        prof_json_key(stream, &in, "id");
+        fprintf(stream, "%" PRIu64, w->ids[i].id);
+        prof_json_int(stream, &in, "launches", w->ids[i].launches);
+        prof_json_int(stream, &in, "intervals", w->ids[i].intervals);
+        prof_json_int(stream, &in, "device_ns", w->ids[i].device_ns);
+        fputc('}', stream);
+    }
+    fputc(']', stream);
+    prof_json_int(stream, first, "launches_beyond_ids", w->figures.launches_beyond_ids);
+}
+
+static void put_worker(FILE *stream, const ProfWorker *w, const char *trace, ProfJsonForm form) {
     bool first = true;
     fputc('{', stream);
     prof_json_text(stream, &first, "trace", host_json_is_valid(trace) ? trace : "?");
     put_process(stream, &first, &w->process);
     put_damage(stream, &first, &w->damage);
     put_figures(stream, &first, &w->figures);
+    if (form == PROF_JSON_ALL) put_ids(stream, &first, w);
     fputc('}', stream);
 }
 
 static void put_estimate(FILE *stream, bool *first, const char *key, ProfEstimate e) {
     prof_json_key(stream, first, key);
     fprintf(stream, "{\"low\": %.17g, \"median\": %.17g, \"high\": %.17g}", e.low, e.median, e.high);
+}
+
+// By the names of classes, those whose cost is known.
+static void put_classes(FILE *stream, bool *first, const char *key, const ProfRun *run, const ProfEstimate *of) {
+    bool in = true;
+    prof_json_key(stream, first, key);
+    fputc('{', stream);
+    for (int i = 0; run->has_cost && i < PROF_COSTS; i++) {
+        if (run->cost.is_known[i]) put_estimate(stream, &in, prof_cost_name((ProfCostClass)i), of[i]);
+    }
+    fputc('}', stream);
 }
 
 // null where the profiler's own cost is not known.
@@ -196,13 +258,10 @@ static void put_correction(FILE *stream, bool *first, const ProfRun *run) {
         return;
     }
     fputc('{', stream);
-    bool in = true, in_costs = true;
-    prof_json_key(stream, &in, "each_ns");
-    fputc('{', stream);
-    for (int i = 0; run->has_cost && i < PROF_COSTS; i++)
-        put_estimate(stream, &in_costs, prof_cost_name((ProfCostClass)i), run->cost.each_ns[i]);
-    fputc('}', stream);
-    if (run->has_cost) put_estimate(stream, &in, "inside_ns", run->cost.inside_ns);
+    bool in = true;
+    put_classes(stream, &in, "each_ns", run, run->cost.each_ns);
+    put_classes(stream, &in, "inside_ns", run, run->cost.inside_ns);
+    if (run->has_cost && run->cost.has_kernel) put_estimate(stream, &in, "kernel_ns", run->cost.kernel_ns);
     put_estimate(stream, &in, "costs_ns", run->correction.costs_ns);
     put_estimate(stream, &in, "full_detail_ns", run->correction.excess_ns);
     put_estimate(stream, &in, "wall_ns", run->correction.wall_ns);
@@ -233,6 +292,11 @@ static void put_scope(FILE *stream, const ProfRun *run, int32_t index, int32_t p
     if (run->is_corrected) put_estimate(stream, &first, "corrected_thread_ns", run->corrected_ns[index]);
     prof_json_int(stream, &first, "intervals", scope->intervals);
     prof_json_int(stream, &first, "device_ns", scope->device_ns);
+    if (run->has_cost && run->cost.has_kernel)
+        prof_json_real(stream, &first, "corrected_device_ns", prof_cost_device_ns(&run->cost, scope));
+    prof_json_int(stream, &first, "allocations", scope->allocations);
+    prof_json_int(stream, &first, "allocated_bytes", scope->allocated_bytes);
+    prof_json_int(stream, &first, "released_bytes", scope->released_bytes);
     prof_json_int(stream, &first, "cpu_only_ns", scope->wall.cpu_ns);
     prof_json_int(stream, &first, "both_ns", scope->wall.both_ns);
     prof_json_int(stream, &first, "gpu_only_ns", scope->wall.gpu_ns);
@@ -355,7 +419,7 @@ static void put_run(FILE *stream, const ProfRun *run, ProfJsonForm form, int32_t
     fputs("},\n \"workers\": [", stream);
     for (int32_t i = 0; i < workers; i++) {
         fputs(i > 0 ? ",\n  " : "\n  ", stream);
-        put_worker(stream, &s->workers[i], run->traces[i]);
+        put_worker(stream, &s->workers[i], run->traces[i], form);
     }
     fputs("]", stream);
     prof_json_int(stream, &first, "hidden_workers", s->worker_count - workers);
@@ -432,7 +496,8 @@ static void put_field(FILE *stream, const char *text) {
 
 void prof_report_csv(const ProfRun *runs, int count, FILE *stream) {
     fputs(
-        "run,scope,category,leaf,count,thread_ns,main_ns,within_ns,intervals,device_ns,cpu_only_ns,both_ns,gpu_only_ns",
+        "run,scope,category,leaf,count,thread_ns,main_ns,within_ns,intervals,device_ns,cpu_only_ns,both_ns,gpu_only_ns,"
+        "allocations,allocated_bytes,released_bytes",
         stream);
     for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)
         fprintf(stream, ",split_%s", prof_category_name(c));
@@ -448,8 +513,9 @@ void prof_report_csv(const ProfRun *runs, int count, FILE *stream) {
             fprintf(stream, ",%s,%d,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
                     prof_category_name(scope->category), scope->is_leaf, scope->count, scope->thread_ns, scope->main_ns,
                     scope->within_ns, scope->intervals, scope->device_ns);
-            fprintf(stream, ",%" PRId64 ",%" PRId64 ",%" PRId64, scope->wall.cpu_ns, scope->wall.both_ns,
-                    scope->wall.gpu_ns);
+            fprintf(stream, ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, scope->wall.cpu_ns,
+                    scope->wall.both_ns, scope->wall.gpu_ns, scope->allocations, scope->allocated_bytes,
+                    scope->released_bytes);
             for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)
                 fprintf(stream, ",%" PRIu64, scope->split[c]);
             fputc('\n', stream);

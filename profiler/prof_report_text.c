@@ -190,6 +190,9 @@ static void print_cost(const ProfRun *run, FILE *stream) {
     } else {
         fprintf(stream, "Scopes elsewhere are not corrected for: profreport --calibrate measures their cost.\n");
     }
+    const char *unknown = prof_run_unknown(run);
+    if (run->has_cost && unknown[0] != '\0')
+        fprintf(stream, "Not corrected for:%s; profreport --calibrate has not measured what they cost.\n", unknown);
     fprintf(stream, "%.6f s raw, %.6f s corrected (%.6f to %.6f).\n", 1e-9 * wall_ns, 1e-9 * c->wall_ns.median,
             1e-9 * c->wall_ns.low, 1e-9 * c->wall_ns.high);
 }
@@ -296,6 +299,7 @@ static void print_device(const ProfSummary *s, FILE *stream) {
         }
         fprintf(stream, ".\n");
     }
+    prof_report_calls(s, stream);
     prof_report_monitor(f, stream);
 }
 

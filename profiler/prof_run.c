@@ -124,6 +124,14 @@ Status prof_run_correct(ProfRun *run, const char *path) {
     return taken;
 }
 
+const char *prof_run_unknown(const ProfRun *run) {
+    static const char *const texts[] = {"", " Python's scopes", " calls of CUDA", " Python's scopes and calls of CUDA"};
+    const ProfFigures *f = &run->summary.total;
+    int script = f->costs[PROF_COST_SCRIPT] > 0 && !run->cost.is_known[PROF_COST_SCRIPT];
+    int call = f->costs[PROF_COST_CALL] > 0 && !run->cost.is_known[PROF_COST_CALL];
+    return texts[script + 2 * call];
+}
+
 void prof_run_free(ProfRun *run) {
     for (int i = 0; i < run->trace_count; i++)
         free(run->traces[i]);

@@ -123,10 +123,16 @@ EXPORT int shoal_profile_stop(void) { return result(prof_scope_stop()); }
 
 EXPORT const char *shoal_profile_message(void) { return message; }
 
-EXPORT void shoal_scope_begin(int category, const char *name) {
-    HostTraceCategory known =
-        (unsigned)category < HOST_TRACE_CATEGORIES ? (HostTraceCategory)category : HOST_TRACE_HOST;
-    (void)host_trace_begin(known, name);
+static HostTraceCategory known(int category) {
+    return (unsigned)category < HOST_TRACE_CATEGORIES ? (HostTraceCategory)category : HOST_TRACE_HOST;
+}
+
+EXPORT void shoal_scope_begin(int category, const char *name) { (void)host_trace_begin(known(category), name); }
+
+// Hooks of this library are a recorder's.
+EXPORT void shoal_script_begin(int category, const char *name) {
+    const HostTraceHooks *hooks = host_trace_hooks();
+    if (hooks != NULL) prof_record_script_begin(hooks, known(category), name);
 }
 
 EXPORT void shoal_scope_end(void) { host_trace_end(host_trace_hooks()); }

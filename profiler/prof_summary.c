@@ -25,6 +25,7 @@ static ProfCell cell_of(const ProfNode *node, unsigned phases) {
         for (int c = 0; c < PROF_COSTS; c++) {
             sum.costs[c] += cell->costs[c];
             sum.main_costs[c] += cell->main_costs[c];
+            sum.covered_costs[c] += cell->covered_costs[c];
         }
         sum.recorded_units += cell->recorded_units;
         sum.main_recorded_units += cell->main_recorded_units;
@@ -32,6 +33,10 @@ static ProfCell cell_of(const ProfNode *node, unsigned phases) {
         sum.thread_ns += cell->thread_ns;
         sum.main_ns += cell->main_ns;
         sum.intervals += cell->intervals;
+        sum.kernels += cell->kernels;
+        sum.allocations += cell->allocations;
+        sum.allocated_bytes += cell->allocated_bytes;
+        sum.released_bytes += cell->released_bytes;
         sum.device_ns += cell->device_ns;
         sum.bound_ns += cell->bound_ns;
         sum.wall.cpu_ns += cell->wall.cpu_ns;
@@ -73,6 +78,7 @@ static void add_costs(const ProfNode *node, int32_t index, const ProfCell *cell,
     for (int c = 0; c < PROF_COSTS; c++) {
         f->costs[c] += cell->costs[c];
         f->main_costs[c] += cell->main_costs[c];
+        f->covered_costs[c] += cell->covered_costs[c];
     }
 }
 
@@ -88,6 +94,11 @@ static void add_node(const ProfAnalysis *a, int32_t index, unsigned phases, Prof
     ProfCell cell = cell_of(node, phases);
     f->thread_ns += cell.thread_ns;
     f->main_ns += cell.main_ns;
+    f->kernels += cell.kernels;
+    if (node->is_wait) {
+        f->waits += cell.count;
+        f->wait_ns += cell.thread_ns;
+    }
     add_costs(node, index, &cell, f);
     if (index == PROF_NODE_LOST) f->lost_ns += cell.thread_ns;
     if (!node->is_leaf && index != PROF_NODE_LOST && node->category != HOST_TRACE_IDLE) {
@@ -172,11 +183,16 @@ static ProfFigures figures_of(const ProfAnalysis *a, unsigned phases) {
                      .monitor_percent = a->monitor_percent,
                      .memory_peak_bytes = a->memory_peak_bytes,
                      .overhead_ns = a->overhead_ns,
+                     .pool_peak_bytes = a->pool_peak_bytes,
+                     .ids = a->id_count,
+                     .launches_beyond_ids = a->launches_beyond_ids,
                      .reader_ns = a->reader_ns};
     memcpy(f.phase_ns, a->phase_ns, sizeof f.phase_ns);
     memcpy(f.work_ns, a->work_ns, sizeof f.work_ns);
     memcpy(f.gap_ns, a->gap_ns, sizeof f.gap_ns);
     memcpy(f.transitions, a->transitions, sizeof f.transitions);
+    memcpy(f.memory, a->memory, sizeof f.memory);
+    memcpy(f.pools, a->pools, sizeof f.pools);
     Moves moves = no_moves;
     for (int32_t i = 0; i < a->node_count; i++)
         add_node(a, i, phases, &f, &moves);
@@ -244,13 +260,18 @@ static Status add_scopes(ProfSummary *s, const ProfAnalysis *a) {
         ProfCell cell = cell_of(node, s->phases);
         scope->is_leaf = scope->is_leaf && node->is_leaf;
         scope->count += cell.count;
-        scope->entries += cell.costs[PROF_COST_SCOPE] + cell.costs[PROF_COST_JOIN];
+        for (int c = 0; c < PROF_COSTS; c++)
+            scope->costs[c] += cell.costs[c];
         if (node->loop >= 0) scope->loop = scope_of[node->loop];
         scope->plain_ns += cell.plain_ns;
         if (node->loop == i) add_excess(&scope->excess, &node->excess, cell.recorded_units);
         scope->thread_ns += cell.thread_ns;
         scope->main_ns += cell.main_ns;
         scope->intervals += cell.intervals;
+        scope->kernels += cell.kernels;
+        scope->allocations += cell.allocations;
+        scope->allocated_bytes += cell.allocated_bytes;
+        scope->released_bytes += cell.released_bytes;
         scope->device_ns += cell.device_ns;
         scope->wall.cpu_ns += cell.wall.cpu_ns;
         scope->wall.gpu_ns += cell.wall.gpu_ns;
@@ -270,6 +291,9 @@ Status prof_summary_add(ProfSummary *s, const ProfAnalysis *a) {
     worker->process = a->process;
     worker->damage = a->damage;
     worker->figures = figures_of(a, s->phases);
+    worker->ids = malloc(((size_t)a->id_count + 1) * sizeof *worker->ids);
+    if (worker->ids == NULL) return host_fail(STATUS_MEMORY, "no memory for the ids of a report");
+    if (a->id_count > 0) memcpy(worker->ids, a->ids, (size_t)a->id_count * sizeof *worker->ids);
     worker->excess = (ProfExcessSum){.ns = 0.0};
     for (int32_t i = 0; i < a->node_count; i++) {
         if (a->nodes[i].loop == i)
@@ -283,16 +307,23 @@ Status prof_summary_add(ProfSummary *s, const ProfAnalysis *a) {
 }
 
 void prof_summary_finish(ProfSummary *s) {
-    for (int32_t i = 0; i < s->scope_count; i++)
+    static const ProfCostClass entries[] = {PROF_COST_SCOPE, PROF_COST_JOIN, PROF_COST_SCRIPT, PROF_COST_CALL};
+    for (int32_t i = 0; i < s->scope_count; i++) {
         s->scopes[i].within_ns = s->scopes[i].thread_ns;
+        for (size_t k = 0; k < sizeof entries / sizeof entries[0]; k++)
+            s->scopes[i].entries += s->scopes[i].costs[entries[k]];
+    }
     for (int32_t i = s->scope_count - 1; i >= 0; i--) {
         if (s->scopes[i].parent < 0) continue;
         s->scopes[s->scopes[i].parent].within_ns += s->scopes[i].within_ns;
-        s->scopes[s->scopes[i].parent].entries_within += s->scopes[i].entries;
+        for (int c = 0; c < PROF_COSTS; c++)
+            s->scopes[s->scopes[i].parent].costs_within[c] += s->scopes[i].costs[c];
     }
 }
 
 void prof_summary_free(ProfSummary *s) {
+    for (int32_t i = 0; i < s->worker_count; i++)
+        free(s->workers[i].ids);
     free(s->workers);
     free(s->scopes);
     prof_table_free(&s->table);
@@ -330,6 +361,12 @@ const char *prof_gap_name(ProfGap gap) {
     static const char *const names[] = {"launch latency", "synchronisation", "communication", "host", "none ready"};
     _Static_assert(sizeof names / sizeof names[0] == PROF_GAPS, "a name for each cause");
     return names[gap];
+}
+
+const char *prof_memory_name(ProfMemory memory) {
+    static const char *const names[] = {"device", "managed", "pinned", "other"};
+    _Static_assert(sizeof names / sizeof names[0] == PROF_MEMORIES, "a name for each kind");
+    return names[memory];
 }
 
 const char *prof_category_name(int category) {

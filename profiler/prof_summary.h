@@ -32,12 +32,17 @@ typedef struct ProfFigures {
     int64_t outside_ns;            // threads, outside leaf scopes; the time that is lost is apart
     int64_t outside_main_ns;       // the same of the main thread
     int64_t lost_ns;
-    int64_t costs[PROF_COSTS];      // what the recorder did, outside of loops in full detail: by any thread,
-    int64_t main_costs[PROF_COSTS]; // by the main thread
+    int64_t costs[PROF_COSTS];         // what the recorder did, outside of loops in full detail: by any thread,
+    int64_t main_costs[PROF_COSTS];    // by the main thread,
+    int64_t covered_costs[PROF_COSTS]; // by it while the device was busy
+    int64_t kernels;
+    int64_t waits, wait_ns; // of threads, that a device's interface told of
 
     // Of the whole trace, whatever the phases.
     int64_t phase_ns[HOST_TRACE_PHASES];
     int64_t queues, intervals, unknown_launches, device_busy_ns, device_sum_ns, device_span_ns;
+    ProfMemorySum memory[PROF_MEMORIES];
+    int64_t pools[PROF_POOL_CHANGES], pool_peak_bytes, ids, launches_beyond_ids;
     int64_t work_ns[PROF_DEVICE_WORKS], fill_ns, fill_of_ns, gaps, gap_ns[PROF_GAPS];
     int64_t transitions[HOST_TRACE_CATEGORIES + 1][HOST_TRACE_CATEGORIES + 1];
     int64_t events, dropped, dropped_intervals, unmatched_ends, too_deep, reader_ns;
@@ -55,6 +60,7 @@ typedef struct ProfWorker {
     ProfDamage damage;
     ProfFigures figures;
     ProfExcessSum excess; // of the main thread
+    ProfId *ids;          // [figures.ids] of other tools
 } ProfWorker;
 
 typedef struct ProfScope {
@@ -64,13 +70,15 @@ typedef struct ProfScope {
     bool is_leaf;
     char name[PROF_TEXT_MAX];
     uint64_t split[HOST_TRACE_CATEGORIES];
-    int64_t count, thread_ns, main_ns, intervals, device_ns;
-    int64_t entries;        // joining, too
-    int64_t entries_within; // of the scopes directly below
-    int32_t loop;           // the loop in full detail that it is or is part of; -1: none
-    int64_t plain_ns;       // of a loop's thread_ns, in plain stretches
-    ProfExcessSum excess;   // of a loop, all threads
-    int64_t within_ns;      // thread_ns with all scopes below
+    int64_t count, thread_ns, main_ns, intervals, kernels, device_ns;
+    int64_t allocations, allocated_bytes, released_bytes; // memory that devices have or share
+    int64_t entries;                                      // joining, too
+    int64_t costs[PROF_COSTS];                            // what the recorder did there, by any thread
+    int64_t costs_within[PROF_COSTS];                     // in the scopes directly below
+    int32_t loop;                                         // the loop in full detail that it is or is part of; -1: none
+    int64_t plain_ns;                                     // of a loop's thread_ns, in plain stretches
+    ProfExcessSum excess;                                 // of a loop, all threads
+    int64_t within_ns;                                    // thread_ns with all scopes below
     ProfWall wall;
 } ProfScope;
 
@@ -99,7 +107,8 @@ double prof_summary_bound(const ProfSummary *summary, ProfBound bound, double *d
 
 const char *prof_bound_name(ProfBound bound); // "GPU-bound", ...
 const char *prof_gap_name(ProfGap gap);
-const char *prof_category_name(int category); // also of the one behind the last: "none"
+const char *prof_memory_name(ProfMemory memory); // "device", ...
+const char *prof_category_name(int category);    // also of the one behind the last: "none"
 
 #ifdef __cplusplus
 }

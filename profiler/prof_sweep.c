@@ -60,13 +60,18 @@ static void free_merge(Merge *m) {
 
 // ---- events --------------------------------------------------------------------------------------------------------
 
-// Sums that wrap around in a forged trace.
-static void add(int64_t *sum, uint64_t x) { *sum = (int64_t)((uint64_t)*sum + x); }
+// What entering a scope costs, by who opens it.
+static ProfCostClass entry_class(const ProfNode *node) {
+    if (node->layer == PROF_LAYER_API) return PROF_COST_CALL;
+    return node->layer == PROF_LAYER_SCRIPT ? PROF_COST_SCRIPT : PROF_COST_SCOPE;
+}
 
 static void count_cost(Sweep *s, int thread, int32_t node, ProfCostClass class, uint64_t count) {
     ProfCell *cell = &s->a->nodes[node].cell[s->phase];
-    add(&cell->costs[class], count);
-    if (thread == s->main) add(&cell->main_costs[class], count);
+    prof_sweep_add(&cell->costs[class], count);
+    if (thread != s->main) return;
+    prof_sweep_add(&cell->main_costs[class], count);
+    if (s->running_count > 0) prof_sweep_add(&cell->covered_costs[class], count);
 }
 
 static void enter(Sweep *s, int thread, int32_t node, bool counts) {
@@ -79,7 +84,7 @@ static void enter(Sweep *s, int thread, int32_t node, bool counts) {
     t->stack[t->depth++] = node;
     prof_sweep_switch(s, thread, node);
     s->a->nodes[node].cell[s->phase].count += counts;
-    count_cost(s, thread, node, counts ? PROF_COST_SCOPE : PROF_COST_JOIN, 1);
+    count_cost(s, thread, node, counts ? entry_class(&s->a->nodes[node]) : PROF_COST_JOIN, 1);
 }
 
 static void leave(Sweep *s, int thread) {
@@ -119,6 +124,11 @@ SweepLaunch *prof_sweep_launch(const Sweep *s, uint64_t correlation) {
     return &s->launches[correlation & (s->launch_size - 1)];
 }
 
+SweepLaunch *prof_sweep_launched(const Sweep *s, uint64_t correlation) {
+    SweepLaunch *launch = prof_sweep_launch(s, correlation);
+    return launch->is_used && launch->correlation == correlation ? launch : NULL;
+}
+
 static void grow_launches(Sweep *s) {
     SweepLaunch *old = s->launches, *grown = calloc((size_t)2 * s->launch_size, sizeof *grown);
     if (grown == NULL) {
@@ -141,6 +151,7 @@ static int32_t calling_node(const Sweep *s, int thread) {
     return node;
 }
 
+// Of a launch, or another call whose number is told.
 static void launch(Sweep *s, int thread, const ProfEvent *event) {
     SweepLaunch *l = prof_sweep_launch(s, event->correlation);
     while (l->is_used && l->correlation != event->correlation && s->launch_size < PROF_LAUNCHES_MAX &&
@@ -148,9 +159,14 @@ static void launch(Sweep *s, int thread, const ProfEvent *event) {
         grow_launches(s);
         l = prof_sweep_launch(s, event->correlation);
     }
+    count_cost(s, thread, s->threads[thread].node, PROF_COST_RECORD, 1);
     l->correlation = event->correlation;
     l->time_ns = s->now_ns;
     l->node = calling_node(s, thread);
+    l->thread = thread;
+    l->call = s->threads[thread].node;
+    l->depth = s->threads[thread].depth;
+    l->id = -1;
     l->is_used = true;
     memcpy(l->cause_ns, s->cause_ns, sizeof l->cause_ns);
 }
@@ -163,10 +179,10 @@ static void stretch(Sweep *s, int thread, const ProfEvent *event) {
     count_cost(s, thread, node, PROF_COST_PAUSE, event->pauses);
     s->a->nodes[node].is_loop = true;
     if (event->is_plain) {
-        add(&cell->plain_ns, (uint64_t)event->duration_ns);
+        prof_sweep_add(&cell->plain_ns, (uint64_t)event->duration_ns);
     } else {
-        add(&cell->recorded_units, event->count);
-        if (thread == s->main) add(&cell->main_recorded_units, event->count);
+        prof_sweep_add(&cell->recorded_units, event->count);
+        if (thread == s->main) prof_sweep_add(&cell->main_recorded_units, event->count);
     }
     if (!prof_stretches_add(&s->stretches[node], event->is_plain, event->count, event->processor_ns) &&
         s->status == STATUS_OK) {
@@ -184,6 +200,7 @@ static void split(Sweep *s, int thread, const ProfEvent *event) {
 
 static void take_thread_event(Sweep *s, int thread, const ProfEvent *event) {
     SweepThread *t = &s->threads[thread];
+    prof_sweep_end_wait(s, thread);
     switch (event->kind) {
     case PROF_EVENT_END:
         leave(s, thread);
@@ -195,6 +212,7 @@ static void take_thread_event(Sweep *s, int thread, const ProfEvent *event) {
         enter(s, thread, joined_node(s, event), false);
         break;
     case PROF_EVENT_LAUNCH:
+    case PROF_EVENT_CALL:
         prof_sweep_switch(s, thread, t->node);
         launch(s, thread, event);
         break;
@@ -225,30 +243,56 @@ static void take_thread_event(Sweep *s, int thread, const ProfEvent *event) {
     }
 }
 
-static void take_event(Sweep *s, int stream, const ProfEvent *event) {
-    bool is_thread = s->threads[stream].is_thread;
-    prof_sweep_pass(s, event->time_ns > s->start_ns ? event->time_ns : s->start_ns);
-    s->a->events++;
-    if (event->kind == PROF_EVENT_PHASE) {
+// What says something of the process, or of its devices.
+static void take_note(Sweep *s, int stream, const ProfEvent *event) {
+    ProfAnalysis *a = s->a;
+    switch (event->kind) {
+    case PROF_EVENT_PHASE:
         prof_sweep_account(s);
         s->phase = event->phase;
-    } else if (event->kind == PROF_EVENT_DROPPED) {
-        add(&s->a->dropped, event->count);
-        if (!is_thread) add(&s->a->dropped_intervals, event->count);
-    } else if (event->kind == PROF_EVENT_BUSY) {
-        s->a->monitor_samples++;
-        s->a->monitor_percent += (int64_t)event->count;
-    } else if (event->kind == PROF_EVENT_MEMORY) {
-        if (event->count > (uint64_t)s->a->memory_peak_bytes && event->count <= INT64_MAX)
-            s->a->memory_peak_bytes = (int64_t)event->count;
-    } else if (event->kind == PROF_EVENT_OVERHEAD) {
-        add(&s->a->overhead_ns, event->count);
-    } else if (event->kind == PROF_EVENT_READER) {
-        add(&s->a->reader_ns, (uint64_t)event->processor_ns);
-    } else if (event->kind == PROF_EVENT_INTERVAL) {
+        break;
+    case PROF_EVENT_DROPPED:
+        prof_sweep_add(&a->dropped, event->count);
+        if (!s->threads[stream].is_thread) prof_sweep_add(&a->dropped_intervals, event->count);
+        break;
+    case PROF_EVENT_BUSY:
+        a->monitor_samples++;
+        a->monitor_percent += (int64_t)event->count;
+        break;
+    case PROF_EVENT_MEMORY:
+        if (event->count > (uint64_t)a->memory_peak_bytes && event->count <= INT64_MAX)
+            a->memory_peak_bytes = (int64_t)event->count;
+        break;
+    case PROF_EVENT_OVERHEAD:
+        prof_sweep_add(&a->overhead_ns, event->count);
+        break;
+    case PROF_EVENT_READER:
+        prof_sweep_add(&a->reader_ns, (uint64_t)event->processor_ns);
+        break;
+    case PROF_EVENT_INTERVAL:
         prof_sweep_run(s, event, prof_reader_stream(s->reader, stream));
+        break;
+    case PROF_EVENT_WAIT:
+        prof_sweep_wait(s, event);
+        break;
+    case PROF_EVENT_ALLOC:
+    case PROF_EVENT_RELEASE:
+    case PROF_EVENT_POOL:
+        prof_sweep_memory(s, event);
+        break;
+    case PROF_EVENT_ID:
+        prof_sweep_id(s, event);
+        break;
+    default:
+        break;
     }
-    if (is_thread) take_thread_event(s, stream, event);
+}
+
+static void take_event(Sweep *s, int stream, const ProfEvent *event) {
+    prof_sweep_pass(s, event->time_ns > s->start_ns ? event->time_ns : s->start_ns);
+    s->a->events++;
+    take_note(s, stream, event);
+    if (s->threads[stream].is_thread) take_thread_event(s, stream, event);
 }
 
 static Status sweep_events(Sweep *s) {
@@ -321,6 +365,8 @@ static Status start_sweep(Sweep *s) {
 static void finish_sweep(Sweep *s) {
     while (s->running_count > 0)
         prof_sweep_pass(s, s->running[0].end_ns);
+    while (s->waiting > 0 && s->wait_end_ns <= s->limit_ns)
+        prof_sweep_pass(s, s->wait_end_ns);
     if (s->limit_ns != INT64_MAX) prof_sweep_pass(s, s->limit_ns);
     prof_sweep_account(s);
     prof_sweep_find_leaves(s);
@@ -345,6 +391,7 @@ static void free_sweep(Sweep *s) {
     free(s->entered);
     prof_table_free(&s->children);
     prof_table_free(&s->captured);
+    prof_table_free(&s->id_of);
 }
 
 Status prof_analyse(ProfReader *reader, ProfAnalysis *analysis) {

@@ -27,8 +27,10 @@ typedef struct SweepThread {
     bool is_thread, is_seen;
     uint32_t depth, over; // over: open scopes that found no place
     int32_t node;         // innermost
-    int64_t since_ns;     // accounted for up to here
-    int32_t *stack;       // [PROF_DEPTH_MAX] nodes
+    bool is_waiting;      // in a wait that the device's interface told of, until wait_end_ns
+    int64_t wait_end_ns;
+    int64_t since_ns; // accounted for up to here
+    int32_t *stack;   // [PROF_DEPTH_MAX] nodes
 } SweepThread;
 
 typedef struct SweepRunning {
@@ -41,7 +43,10 @@ typedef struct SweepLaunch {
     uint64_t correlation;
     int64_t time_ns;
     int64_t cause_ns[PROF_GAPS]; // of the sweep, at that time
-    int32_t node;
+    int32_t node;                // that it is charged to
+    int32_t thread, call;        // where it was made, the innermost node
+    uint32_t depth;              // of the thread
+    int32_t id;                  // index of another tool's id; -1: none
     bool is_used;
 } SweepLaunch;
 
@@ -64,7 +69,9 @@ typedef struct Sweep {
     int main;             // stream; -1: none
     int32_t main_work;    // the innermost scope of the main thread that is not IDLE
     bool is_main_working;
-    int working; // threads
+    int working;         // threads
+    int waiting;         // threads that are in waits that the device's interface told of
+    int64_t wait_end_ns; // the first end of those
 
     SweepRunning *running; // a heap, the earliest end first
     int running_count, running_capacity;
@@ -73,12 +80,17 @@ typedef struct Sweep {
 
     SweepLaunch *launches; // [launch_size] by the low bits of the correlation; grows with their number
     uint32_t launch_size;
-    ProfTable captured;        // node of a graph -> node
+    ProfTable captured; // node of a graph -> node
+    ProfTable id_of;    // kind and id, mixed -> index
+    int32_t id_capacity;
     bool is_used;              // the device was busy before
     int64_t first_ns, last_ns; // of its intervals
     int64_t idle_since_ns;
     int64_t cause_ns[PROF_GAPS], cause_at_idle_ns[PROF_GAPS]; // of the idle times since the first interval
 } Sweep;
+
+// Sums that wrap around in a forged trace.
+static inline void prof_sweep_add(int64_t *sum, uint64_t x) { *sum = (int64_t)((uint64_t)*sum + x); }
 
 // prof_tree.c: the child of a node; made if there is none. The parent itself where memory or PROF_NODES_MAX ends.
 int32_t prof_sweep_child(Sweep *sweep, int32_t parent, uint32_t name);
@@ -86,10 +98,18 @@ Status prof_sweep_make_roots(Sweep *sweep) HOST_MUST_CHECK;
 void prof_sweep_find_leaves(Sweep *sweep);
 void prof_sweep_find_loops(Sweep *sweep);
 
+// prof_sweep_calls.c: what is known of calls by their numbers.
+void prof_sweep_wait(Sweep *sweep, const ProfEvent *event);
+void prof_sweep_end_wait(Sweep *sweep, int thread); // nothing where it is in none
+void prof_sweep_end_waits(Sweep *sweep, int64_t at_ns);
+void prof_sweep_memory(Sweep *sweep, const ProfEvent *event);
+void prof_sweep_id(Sweep *sweep, const ProfEvent *event);
+
 // prof_sweep_time.c: time goes by.
-void prof_sweep_advance(Sweep *sweep, int64_t to_ns);                     // not beyond the end of a running interval
-void prof_sweep_pass(Sweep *sweep, int64_t to_ns);                        // ends the intervals that end by then
-SweepLaunch *prof_sweep_launch(const Sweep *sweep, uint64_t correlation); // its place
+void prof_sweep_advance(Sweep *sweep, int64_t to_ns);                       // not beyond the end of a running interval
+void prof_sweep_pass(Sweep *sweep, int64_t to_ns);                          // ends the intervals that end by then
+SweepLaunch *prof_sweep_launch(const Sweep *sweep, uint64_t correlation);   // its place
+SweepLaunch *prof_sweep_launched(const Sweep *sweep, uint64_t correlation); // NULL: not in the trace
 void prof_sweep_switch(Sweep *sweep, int thread, int32_t node);
 void prof_sweep_run(Sweep *sweep, const ProfEvent *event, const ProfStream *stream);
 void prof_sweep_account(Sweep *sweep); // everything that is active, up to now

@@ -4,8 +4,7 @@
 
 #include "profiler/prof_sweep.h"
 
-// Sums over threads or intervals: of a forged trace they wrap around.
-static void add(int64_t *sum, int64_t x) { *sum = (int64_t)((uint64_t)*sum + (uint64_t)x); }
+static void add(int64_t *sum, int64_t x) { prof_sweep_add(sum, (uint64_t)x); }
 
 static ProfCell *cell(const Sweep *s, int32_t node) { return &s->a->nodes[node].cell[s->phase]; }
 
@@ -161,9 +160,17 @@ static void end_interval(Sweep *s) {
 }
 
 void prof_sweep_pass(Sweep *s, int64_t to_ns) {
-    while (s->running_count > 0 && s->running[0].end_ns <= to_ns) {
-        prof_sweep_advance(s, s->running[0].end_ns);
-        end_interval(s);
+    for (;;) {
+        bool is_running = s->running_count > 0 && s->running[0].end_ns <= to_ns;
+        bool is_waiting = s->waiting > 0 && s->wait_end_ns <= to_ns;
+        if (!is_running && !is_waiting) break;
+        if (is_running && !(is_waiting && s->wait_end_ns < s->running[0].end_ns)) {
+            prof_sweep_advance(s, s->running[0].end_ns);
+            end_interval(s);
+        } else {
+            prof_sweep_advance(s, s->wait_end_ns);
+            prof_sweep_end_waits(s, s->wait_end_ns);
+        }
     }
     prof_sweep_advance(s, to_ns);
 }
@@ -217,6 +224,7 @@ static void count_interval(Sweep *s, const ProfEvent *event, const ProfStream *s
     add(&s->a->device_sum_ns, duration_ns);
     add(&s->a->work_ns[event->work], duration_ns);
     cell(s, node)->intervals++;
+    cell(s, node)->kernels += event->work == PROF_DEVICE_KERNEL;
     add(&cell(s, node)->device_ns, duration_ns);
     if (event->work != PROF_DEVICE_KERNEL || event->threads == 0 || stream->capacity == 0) return;
     uint64_t filled = event->threads < stream->capacity ? event->threads : stream->capacity;
@@ -225,13 +233,16 @@ static void count_interval(Sweep *s, const ProfEvent *event, const ProfStream *s
 }
 
 void prof_sweep_run(Sweep *s, const ProfEvent *event, const ProfStream *stream) {
-    const SweepLaunch *launch = prof_sweep_launch(s, event->correlation);
-    if (!launch->is_used || launch->correlation != event->correlation) launch = NULL;
+    const SweepLaunch *launch = prof_sweep_launched(s, event->correlation);
     int64_t end_ns = event->time_ns + event->duration_ns;
     if (end_ns > s->limit_ns) end_ns = s->limit_ns;
     int64_t duration_ns = end_ns > s->now_ns ? end_ns - s->now_ns : 0;
     int32_t node = charged_node(s, event, launch);
     count_interval(s, event, stream, duration_ns, node);
+    if (launch != NULL && launch->id >= 0) {
+        s->a->ids[launch->id].intervals++;
+        add(&s->a->ids[launch->id].device_ns, duration_ns);
+    }
     if (duration_ns == 0) return;
     if (s->running_count == 0 && s->is_used) end_gap(s, launch);
     if (!s->is_used) s->first_ns = s->now_ns;

@@ -148,7 +148,7 @@ static void take_interval(Maker *m, const ProfEvent *event) {
     }
     add(m, m->lane, row, begin_ns, end_ns, trace_name(m, event->name, HOST_TRACE_HOST));
     int32_t launch = prof_table_get(&m->launch_of, event->correlation);
-    if (launch < 0 || m->launches[launch].is_used) return;
+    if (event->kind == PROF_EVENT_WAIT || launch < 0 || m->launches[launch].is_used) return;
     m->launches[launch].is_used = true;
     t->ties[t->tie_count++] = (ProfTie){m->launches[launch].lane, m->lane, m->launches[launch].time_ns, begin_ns};
 }
@@ -157,7 +157,7 @@ static void take_other(void *self, const ProfEvent *event) {
     Maker *m = self;
     if (event->kind == PROF_EVENT_LAUNCH) {
         take_launch(m, event);
-    } else if (event->kind == PROF_EVENT_INTERVAL) {
+    } else if (event->kind == PROF_EVENT_INTERVAL || event->kind == PROF_EVENT_WAIT) {
         take_interval(m, event);
     } else if (event->kind == PROF_EVENT_PHASE) {
         const char *name = host_trace_phase_name(event->phase);

@@ -27,10 +27,11 @@ enum {
 #define PROF_COUNT_MAX (INT64_C(1) << 50) // of threads, envs, steps and the like
 
 // Which layer of a program a scope belongs to. L(name, what it is)
-#define PROF_LAYER_LIST(L)                          \
-    L(CODE, "scopes of the program's own")          \
-    L(LIBRARY, "scopes that libraries bring along") \
-    L(API, "calls of a device's interface: launches, copies, waits")
+#define PROF_LAYER_LIST(L)                                           \
+    L(CODE, "scopes of the program's own")                           \
+    L(LIBRARY, "scopes that libraries bring along")                  \
+    L(API, "calls of a device's interface: launches, copies, waits") \
+    L(SCRIPT, "scopes of the program's own that an interpreter opens")
 
 typedef enum ProfLayer {
 #define PROF_LAYER_ENUM(name, meaning) PROF_LAYER_##name,
@@ -52,6 +53,28 @@ typedef enum ProfDeviceWork {
 #undef PROF_DEVICE_ENUM
         PROF_DEVICE_WORKS
 } ProfDeviceWork;
+
+// Whose memory a call allocates. M(name, what it is)
+#define PROF_MEMORY_LIST(M)                            \
+    M(DEVICE, "memory of a device")                    \
+    M(MANAGED, "memory that host and device share")    \
+    M(PINNED, "memory of the host that does not move") \
+    M(OTHER, "any other")
+
+typedef enum ProfMemory {
+#define PROF_MEMORY_ENUM(name, meaning) PROF_MEMORY_##name,
+    PROF_MEMORY_LIST(PROF_MEMORY_ENUM)
+#undef PROF_MEMORY_ENUM
+        PROF_MEMORIES
+} ProfMemory;
+
+// What becomes of a pool that a device's memory is allocated from.
+typedef enum ProfPoolChange {
+    PROF_POOL_MADE,
+    PROF_POOL_TRIMMED,
+    PROF_POOL_DESTROYED,
+    PROF_POOL_CHANGES
+} ProfPoolChange;
 
 typedef struct ProfProcess {
     char tool[PROF_TEXT_MAX];        // "esrun"
@@ -100,14 +123,20 @@ typedef enum ProfEventKind {
     PROF_EVENT_CAPTURE,  // node: of a graph, is captured
     PROF_EVENT_OTHER,
     PROF_EVENT_PHASE,    // phase: the process goes over to it
+    PROF_EVENT_CALL,     // correlation: the innermost scope is a call that waits, or has to do with memory
     PROF_EVENT_DROPPED,  // count: events that could not be kept
     PROF_EVENT_BUSY,     // count: percent of the time in which a device is busy, as a monitor shows it
     PROF_EVENT_MEMORY,   // count: bytes of a device's memory that are in use
     PROF_EVENT_OVERHEAD, // count: nanoseconds that the device's profiling interface took
     PROF_EVENT_STRETCH,  // is_plain, count, duration, processor, pauses: a stretch of the innermost scope's loop ends
     PROF_EVENT_READER,   // processor: what the recorder's own thread took, in all
-    PROF_EVENT_LOST,     // what follows on this stream was lost, up to the next PROF_EVENT_RESYNC
-    PROF_EVENT_RESYNC,   // depth, stack: the scopes that are open from here on
+    PROF_EVENT_WAIT,    // correlation, duration, name: the thread of that call waits within it, in a scope of that name
+    PROF_EVENT_ALLOC,   // correlation, memory, count: a call allocates so many bytes
+    PROF_EVENT_RELEASE, // the same: it gives them back; 0 bytes: they were allocated before the trace began
+    PROF_EVENT_POOL,    // correlation, change, count: of a pool, which then has so many bytes
+    PROF_EVENT_ID,      // correlation, id_kind, count: another tool's id, under which that launch was made
+    PROF_EVENT_LOST,    // what follows on this stream was lost, up to the next PROF_EVENT_RESYNC
+    PROF_EVENT_RESYNC,  // depth, stack: the scopes that are open from here on
 } ProfEventKind;
 
 typedef struct ProfEvent {
@@ -120,6 +149,9 @@ typedef struct ProfEvent {
     uint64_t correlation, node; // node 0: of no graph
     uint64_t threads;           // of a kernel: blocks x threads of a block; 0: unknown
     ProfDeviceWork work;
+    ProfMemory memory;
+    ProfPoolChange change;
+    uint8_t id_kind; // as the device's interface numbers them
     HostTracePhase phase;
     bool is_plain;
     uint64_t count; // of a stretch: units of work, as the loop counts them

@@ -126,5 +126,6 @@ void prof_share(int64_t total, const uint64_t *weight, int count, int otherwise,
 void prof_analysis_free(ProfAnalysis *a) {
     free(a->nodes);
     free(a->names);
+    free(a->ids);
     memset(a, 0, sizeof *a);
 }

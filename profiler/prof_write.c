@@ -266,37 +266,43 @@ static uint8_t *put_split(uint8_t *at, const ProfEvent *event) {
     return at;
 }
 
-static uint8_t *put_other(ProfWriter *w, uint8_t *at, const ProfEvent *event) {
-    uint8_t bytes[1 + 4 * PROF_VARINT_MAX], *end = bytes, code = 0;
+// What comes behind an OTHER's code and length.
+static uint8_t *put_note(uint8_t *at, const ProfEvent *event) {
     switch (event->kind) {
     case PROF_EVENT_PHASE:
-        code = PROF_OTHER_PHASE;
-        end = prof_put_varint(end, (uint64_t)event->phase);
-        break;
-    case PROF_EVENT_DROPPED:
-        w->dropped += event->count;
-        __attribute__((fallthrough));
-    case PROF_EVENT_BUSY:
-    case PROF_EVENT_MEMORY:
-    case PROF_EVENT_OVERHEAD:
-        code = (uint8_t)(PROF_OTHER_DROPPED + (event->kind - PROF_EVENT_DROPPED)); // in the same order
-        end = prof_put_varint(end, event->count);
-        break;
+        return prof_put_varint(at, (uint64_t)event->phase);
+    case PROF_EVENT_CALL:
+        return prof_put_varint(at, event->correlation);
     case PROF_EVENT_STRETCH:
-        code = PROF_OTHER_STRETCH;
-        *end++ = event->is_plain;
-        end = prof_put_varint(prof_put_varint(end, event->count), (uint64_t)event->duration_ns);
-        end = prof_put_varint(prof_put_varint(end, (uint64_t)event->processor_ns), event->pauses);
-        break;
+        *at++ = event->is_plain;
+        at = prof_put_varint(prof_put_varint(at, event->count), (uint64_t)event->duration_ns);
+        return prof_put_varint(prof_put_varint(at, (uint64_t)event->processor_ns), event->pauses);
+    case PROF_EVENT_READER:
+        return prof_put_varint(at, (uint64_t)event->processor_ns);
+    case PROF_EVENT_WAIT:
+        at = prof_put_varint(prof_put_varint(at, (uint64_t)event->duration_ns), event->correlation);
+        return prof_put_varint(at, event->name);
+    case PROF_EVENT_ALLOC:
+    case PROF_EVENT_RELEASE:
+    case PROF_EVENT_POOL:
+    case PROF_EVENT_ID:
+        *at++ = event->kind == PROF_EVENT_POOL ? (uint8_t)event->change
+                : event->kind == PROF_EVENT_ID ? event->id_kind
+                                               : (uint8_t)event->memory;
+        return prof_put_varint(prof_put_varint(at, event->count), event->correlation);
     default:
-        code = PROF_OTHER_READER;
-        end = prof_put_varint(end, (uint64_t)event->processor_ns);
-        break;
+        return prof_put_varint(at, event->count);
     }
-    *at++ = code;
-    at = prof_put_varint(at, (uint64_t)(end - bytes));
-    memcpy(at, bytes, (size_t)(end - bytes));
-    return at + (end - bytes);
+}
+
+static uint8_t *put_other(ProfWriter *w, uint8_t *at, const ProfEvent *event) {
+    uint8_t bytes[1 + 4 * PROF_VARINT_MAX];
+    size_t length = (size_t)(put_note(bytes, event) - bytes);
+    if (event->kind == PROF_EVENT_DROPPED) w->dropped += event->count;
+    *at++ = prof_code_of_kind(event->kind);
+    at = prof_put_varint(at, length);
+    memcpy(at, bytes, length);
+    return at + length;
 }
 
 static uint8_t *put_content(ProfWriter *w, uint8_t *at, const ProfEvent *event) {
@@ -313,16 +319,8 @@ static uint8_t *put_content(ProfWriter *w, uint8_t *at, const ProfEvent *event) 
         return put_split(at, event);
     case PROF_EVENT_CAPTURE:
         return prof_put_varint(at, event->node);
-    case PROF_EVENT_PHASE:
-    case PROF_EVENT_DROPPED:
-    case PROF_EVENT_BUSY:
-    case PROF_EVENT_MEMORY:
-    case PROF_EVENT_OVERHEAD:
-    case PROF_EVENT_STRETCH:
-    case PROF_EVENT_READER:
-        return put_other(w, at, event);
     default:
-        return at;
+        return event->kind > PROF_EVENT_OTHER ? put_other(w, at, event) : at;
     }
 }
 

@@ -60,19 +60,34 @@ static Status print(const ReportConfig *config, const ProfRun *runs, int count) 
     return host_file_check_stdout();
 }
 
-static Status calibrate(void) {
+static void print_estimate(const char *name, const ProfEstimate *e) {
+    printf("%-8s %9.2f ns (95%% interval %.2f to %.2f)\n", name, e->median, e->low, e->high);
+}
+
+static void print_costs(const ProfCost *cost, const ProfCostMissing *missing) {
+    for (int i = 0; i < PROF_COSTS; i++) {
+        if (cost->is_known[i]) print_estimate(prof_cost_name((ProfCostClass)i), &cost->each_ns[i]);
+    }
+    if (cost->has_kernel) print_estimate("kernel", &cost->kernel_ns);
+    for (int i = 0; i < PROF_COSTS; i++) {
+        const ProfEstimate *e = &cost->inside_ns[i];
+        if (!cost->is_known[i] || (i != PROF_COST_SCOPE && i != PROF_COST_SCRIPT && i != PROF_COST_CALL)) continue;
+        printf("of a %s, %.2f ns (%.2f to %.2f) count for itself\n", prof_cost_name((ProfCostClass)i), e->median,
+               e->low, e->high);
+    }
+    if (missing->script[0] != '\0') printf("Python's scopes were not measured: %s\n", missing->script);
+    if (missing->gpu[0] != '\0') printf("calls of CUDA were not measured: %s\n", missing->gpu);
+}
+
+static Status calibrate(const char *python) {
     char path[HOST_PATH_MAX];
     ProfCost cost;
+    ProfCostMissing missing;
     TRY(prof_cost_path(path));
-    TRY(prof_cost_measure(&cost));
+    TRY(prof_cost_measure(python, &cost, &missing));
     TRY(prof_cost_save(&cost, path));
-    for (int i = 0; i < PROF_COSTS; i++) {
-        const ProfEstimate *e = &cost.each_ns[i];
-        printf("%-8s %6.2f ns (95%% interval %.2f to %.2f)\n", prof_cost_name((ProfCostClass)i), e->median, e->low,
-               e->high);
-    }
-    printf("of a scope, %.2f ns (%.2f to %.2f) count for itself\nkept in %s\n", cost.inside_ns.median,
-           cost.inside_ns.low, cost.inside_ns.high, path);
+    print_costs(&cost, &missing);
+    printf("kept in %s\n", path);
     return host_file_check_stdout();
 }
 
@@ -121,7 +136,7 @@ static Status run_command(int argc, char **argv) {
     }
     if (values.calibrate && args.count > 0)
         return host_fail(STATUS_USAGE, "--calibrate is for the machine, not for a run");
-    if (values.calibrate) return calibrate();
+    if (values.calibrate) return calibrate(values.python);
     if (args.count == 0) return host_fail(STATUS_USAGE, "which run? profreport RUN...");
     if (values.json && values.csv) return host_fail(STATUS_USAGE, "--json and --csv: one of them");
     if (values.chrome[0] != '\0' && args.count > 1) return host_fail(STATUS_USAGE, "--chrome takes one run");

@@ -49,6 +49,9 @@ const char *shoal_profile_message(void);
 void shoal_scope_begin(int category, const char *name);
 void shoal_scope_end(void); // of the innermost scope of this thread
 
+// shoal_scope_begin() for modules of interpreters, whose scopes cost more: profreport --calibrate has a class for them.
+void shoal_script_begin(int category, const char *name);
+
 // A copy of a name that lasts; the same text gives the same pointer. For names that are made at run time.
 const char *shoal_scope_name(const char *text);
 

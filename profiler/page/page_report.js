@@ -146,6 +146,16 @@ function categorySection(run, meanings) {
         `${percent(share(t.outside_leaf_scopes_main_ns, t.main_ns), 2)} of the main thread's.${lost}`));
 }
 
+// What calls allocated meanwhile; null where they did not.
+function memoryText(device) {
+  const used = Object.entries(device.memory).filter(([, m]) => m.allocations > 0);
+  if (used.length === 0) return null;
+  const mebibytes = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+  const words = used.map(([kind, m]) => `${kind}, ${plural(m.allocations, "time")}, ${
+                           mebibytes(m.allocated_bytes)}, at most ${mebibytes(m.peak_bytes)} held`);
+  return make("p", {}, `Memory that was allocated: ${words.join("; ")}.`);
+}
+
 // ---- the GPU --------------------------------------------------------------------------------------------------------
 
 function gpuSection(run, meanings) {
@@ -159,8 +169,9 @@ function gpuSection(run, meanings) {
     make("dl", {class: "facts"}, fact("busy, of the wall clock", percent(share(d.busy_ns, wall), 2)),
       fact("busy, as a union", duration(d.busy_ns)), fact("added up", duration(d.sum_ns)),
       fact("device fill while kernels run", d.fill_of_ns > 0 ? percent(share(d.fill_ns, d.fill_of_ns)) : null),
-      fact("intervals", whole(d.intervals)), fact("gaps", whole(d.gaps))),
-    make("h3", {}, "What it does"),
+      fact("intervals", whole(d.intervals)), fact("gaps", whole(d.gaps)),
+      fact("waits of threads for it", d.waits > 0 ? `${whole(d.waits)}, ${duration(d.wait_ns)}` : null)),
+    memoryText(d), make("h3", {}, "What it does"),
     bar(works, sum(works.map(([, ns]) => ns)), {text: duration, label: "what the GPU does"}),
     legend(works.filter(([, ns]) => ns > 0).map(([n]) => n)), make("h3", {}, "Why it waits"),
     gapSum > 0 ? bar(gaps, gapSum, {label: "gaps by cause"}) : null,

@@ -21,6 +21,7 @@ void expect_wall(const ProfWall &expected, const ProfWall &found, const std::str
 void expect_node(const BruteForce &brute, const std::string &path, const BruteNode &expected, const ProfNode &found) {
     EXPECT_EQ(expected.category, found.category) << path;
     EXPECT_EQ(brute.is_leaf(path), found.is_leaf) << path;
+    EXPECT_EQ(expected.is_wait, found.is_wait) << path;
     for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)
         EXPECT_EQ(expected.split[c], found.split[c]) << path;
     for (int p = 0; p < HOST_TRACE_PHASES; p++) {
@@ -29,6 +30,7 @@ void expect_node(const BruteForce &brute, const std::string &path, const BruteNo
         for (int c = 0; c < PROF_COSTS; c++) {
             EXPECT_EQ(expected.costs[p][c], cell.costs[c]) << path;
             EXPECT_EQ(expected.main_costs[p][c], cell.main_costs[c]) << path;
+            EXPECT_EQ(expected.covered_costs[p][c], cell.covered_costs[c]) << path;
         }
         EXPECT_EQ(expected.recorded[p], cell.recorded_units) << path;
         EXPECT_EQ(expected.main_recorded[p], cell.main_recorded_units) << path;
@@ -36,10 +38,32 @@ void expect_node(const BruteForce &brute, const std::string &path, const BruteNo
         EXPECT_EQ(expected.thread_ns[p], cell.thread_ns) << path;
         EXPECT_EQ(expected.main_ns[p], cell.main_ns) << path;
         EXPECT_EQ(expected.intervals[p], cell.intervals) << path;
+        EXPECT_EQ(expected.kernels[p], cell.kernels) << path;
         EXPECT_EQ(expected.device_ns[p], cell.device_ns) << path;
+        EXPECT_EQ(expected.allocations[p], cell.allocations) << path;
+        EXPECT_EQ(expected.allocated[p], cell.allocated_bytes) << path;
+        EXPECT_EQ(expected.released[p], cell.released_bytes) << path;
         EXPECT_EQ(expected.bound_ns[p], cell.bound_ns) << path;
         expect_wall(expected.wall[p], cell.wall, path);
     }
+}
+
+void expect_calls(const BruteForce &brute, const ProfAnalysis &a) {
+    for (int m = 0; m < PROF_MEMORIES; m++)
+        EXPECT_EQ(0, memcmp(&brute.memory[m], &a.memory[m], sizeof a.memory[m])) << m;
+    for (int c = 0; c < PROF_POOL_CHANGES; c++)
+        EXPECT_EQ(brute.pools[c], a.pools[c]);
+    EXPECT_EQ(brute.pool_peak, a.pool_peak_bytes);
+    ASSERT_EQ(brute.ids.size(), static_cast<size_t>(a.id_count));
+    for (int32_t i = 0; i < a.id_count; i++) {
+        const ProfId &found = a.ids[i];
+        ASSERT_EQ(1u, brute.ids.count({found.kind, found.id}));
+        const ProfId &expected = brute.ids.at({found.kind, found.id});
+        EXPECT_EQ(expected.launches, found.launches);
+        EXPECT_EQ(expected.intervals, found.intervals);
+        EXPECT_EQ(expected.device_ns, found.device_ns);
+    }
+    EXPECT_EQ(0, a.launches_beyond_ids);
 }
 
 void expect_totals(const BruteForce &brute, const ProfAnalysis &a) {
@@ -70,6 +94,7 @@ void expect_totals(const BruteForce &brute, const ProfAnalysis &a) {
     EXPECT_EQ(brute.device_busy, a.device_busy_ns);
     EXPECT_EQ(brute.kernel_busy, a.kernel_busy_ns);
     EXPECT_EQ(brute.device_span, a.device_span_ns);
+    expect_calls(brute, a);
 }
 
 void expect_same(const Trace &trace, const Analysed &found) {
@@ -208,6 +233,100 @@ TEST(Analysis, GapsHaveCauses) {
     EXPECT_EQ(10, a->gap_ns[PROF_GAP_NONE_READY]);  // 5020 to 5030
     EXPECT_EQ(20, a->gap_ns[PROF_GAP_SYNCHRONISATION]);
     EXPECT_EQ(30, a->gap_ns[PROF_GAP_COMMUNICATION]); // 5220 to 5250
+}
+
+ProfEvent wait(int64_t time_ns, int64_t duration_ns, uint64_t correlation) {
+    ProfEvent event = make_event(PROF_EVENT_WAIT, time_ns);
+    event.duration_ns = duration_ns;
+    event.correlation = correlation;
+    event.name = WAIT;
+    return event;
+}
+
+// A call that says nothing of waiting by its name, and waits.
+TEST(Analysis, AWaitThatTheInterfaceTellsOfIsOneWhateverTheCall) {
+    Trace t = small_trace();
+    ProfEvent call = launch(5200, 7);
+    call.kind = PROF_EVENT_CALL;
+    t.streams[0].events = {begin(5000, LEARN), launch(5010, 1), begin(5200, BOOKS), call,
+                           end(5400),          end(5500),       begin(5500, ACT),   launch(5500, 2)};
+    t.streams[2].events = {interval(5020, 100, 1), wait(5230, 100, 7), interval(5600, 10, 2), wait(5700, 10, 7),
+                           wait(5800, 10, 9)}; // one comes too late, and one is of no call
+    Analysed a(t);
+    const ProfNode *waits = a.find("/learn/books/wait");
+    ASSERT_NE(nullptr, waits);
+    EXPECT_TRUE(waits->is_wait);
+    EXPECT_EQ(1, waits->cell[0].count);
+    EXPECT_EQ(100, waits->cell[0].thread_ns);
+    EXPECT_EQ(100, a.find("/learn/books")->cell[0].thread_ns);
+    EXPECT_EQ(100, a->gap_ns[PROF_GAP_SYNCHRONISATION]);
+    EXPECT_EQ(100, a->idle_ns[0]);
+    EXPECT_EQ(nullptr, a.find("/act/wait"));
+}
+
+TEST(Analysis, AWaitEndsWithItsCall) {
+    Trace t = small_trace();
+    t.streams[0].events = {begin(5000, LEARN), launch(5000, 1), end(5100)};
+    t.streams[2].events = {wait(5050, 500, 1)};
+    Analysed a(t);
+    EXPECT_EQ(50, a.find("/learn/wait")->cell[0].thread_ns);
+    EXPECT_EQ(50, a.find("/learn")->cell[0].thread_ns);
+    EXPECT_EQ(900, a.find("(outside)")->cell[0].thread_ns);
+}
+
+TEST(Analysis, MemoryIsChargedToTheScopeThatAllocatedIt) {
+    Trace t = small_trace();
+    t.streams[0].events = {begin(5000, LEARN), launch(5000, 1), end(5100), begin(5100, ACT), launch(5110, 2)};
+    auto change = [](ProfEventKind kind, int64_t time_ns, uint64_t correlation, ProfMemory memory, uint64_t bytes) {
+        ProfEvent event = make_event(kind, time_ns);
+        event.correlation = correlation;
+        event.memory = memory;
+        event.count = bytes;
+        return event;
+    };
+    t.streams[2].events = {change(PROF_EVENT_ALLOC, 5050, 1, PROF_MEMORY_DEVICE, 100),
+                           change(PROF_EVENT_ALLOC, 5060, 1, PROF_MEMORY_PINNED, 7),
+                           change(PROF_EVENT_RELEASE, 5070, 1, PROF_MEMORY_DEVICE, 60),
+                           change(PROF_EVENT_ALLOC, 5120, 2, PROF_MEMORY_DEVICE, 50),
+                           change(PROF_EVENT_RELEASE, 5130, 9, PROF_MEMORY_DEVICE, 1000)}; // more than is held
+    Analysed a(t);
+    EXPECT_EQ(1, a.find("/learn")->cell[0].allocations);
+    EXPECT_EQ(100, a.find("/learn")->cell[0].allocated_bytes);
+    EXPECT_EQ(60, a.find("/learn")->cell[0].released_bytes);
+    EXPECT_EQ(50, a.find("/act")->cell[0].allocated_bytes);
+    EXPECT_EQ(1000, a.find("(unknown launch)")->cell[0].released_bytes);
+    EXPECT_EQ(100, a->memory[PROF_MEMORY_DEVICE].peak_bytes);
+    EXPECT_EQ(0, a->memory[PROF_MEMORY_DEVICE].held_bytes);
+    EXPECT_EQ(7, a->memory[PROF_MEMORY_PINNED].held_bytes);
+}
+
+// 70,000 ids are more than are kept; those that are keep their figures.
+TEST(Analysis, IdsOfOtherTools) {
+    Trace t = small_trace();
+    t.end_ns = 200000;
+    uint64_t many = PROF_IDS_MAX + 4000;
+    for (uint64_t i = 1; i <= many; i++) {
+        ProfEvent id = make_event(PROF_EVENT_ID, 5000 + static_cast<int64_t>(i));
+        id.correlation = i;
+        id.id_kind = static_cast<uint8_t>(i % 3);
+        id.count = i % 2 == 0 ? i : UINT64_MAX - i;
+        t.streams[0].events.push_back(launch(id.time_ns, i));
+        t.streams[2].events.push_back(id);
+        ProfEvent work = interval(id.time_ns, 2, i);
+        t.streams[2].events.push_back(work);
+    }
+    Analysed a(t);
+    ASSERT_EQ(int{PROF_IDS_MAX}, a->id_count);
+    EXPECT_EQ(4000, a->launches_beyond_ids);
+    for (int32_t i = 0; i < a->id_count; i++) {
+        const ProfId &id = a->ids[i];
+        uint64_t n = static_cast<uint64_t>(i) + 1;
+        ASSERT_EQ(n % 3, id.kind);
+        ASSERT_EQ(n % 2 == 0 ? n : UINT64_MAX - n, id.id);
+        ASSERT_EQ(1, id.launches);
+        ASSERT_EQ(1, id.intervals);
+        ASSERT_EQ(2, id.device_ns);
+    }
 }
 
 TEST(Analysis, FillIsTheShareOfTheDevice) {

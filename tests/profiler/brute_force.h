@@ -15,6 +15,8 @@ namespace profiler_test {
 
 struct BruteNode {
     int64_t costs[HOST_TRACE_PHASES][PROF_COSTS] = {}, main_costs[HOST_TRACE_PHASES][PROF_COSTS] = {};
+    int64_t covered_costs[HOST_TRACE_PHASES][PROF_COSTS] = {}, kernels[HOST_TRACE_PHASES] = {};
+    int64_t allocations[HOST_TRACE_PHASES] = {}, allocated[HOST_TRACE_PHASES] = {}, released[HOST_TRACE_PHASES] = {};
     int64_t recorded[HOST_TRACE_PHASES] = {}, main_recorded[HOST_TRACE_PHASES] = {}, plain_ns[HOST_TRACE_PHASES] = {};
     bool is_loop = false;
     int64_t count[HOST_TRACE_PHASES] = {}, thread_ns[HOST_TRACE_PHASES] = {}, main_ns[HOST_TRACE_PHASES] = {};
@@ -22,7 +24,8 @@ struct BruteNode {
     ProfWall wall[HOST_TRACE_PHASES] = {};
     uint64_t split[HOST_TRACE_CATEGORIES] = {};
     int category = PROF_NO_CATEGORY;
-    bool entered = false, is_call = false;
+    int layer = PROF_LAYER_CODE;
+    bool entered = false, is_call = false, is_wait = false;
 };
 
 class BruteForce {
@@ -53,6 +56,9 @@ class BruteForce {
             gap[PROF_GAPS] = {}, gaps = 0;
     int64_t intervals = 0, unknown_launches = 0, dropped = 0, unmatched_ends = 0, reader_ns = 0;
     int64_t transitions[HOST_TRACE_CATEGORIES + 1][HOST_TRACE_CATEGORIES + 1] = {};
+    ProfMemorySum memory[PROF_MEMORIES] = {};
+    int64_t pools[PROF_POOL_CHANGES] = {}, pool_peak = 0;
+    std::map<std::pair<int, uint64_t>, ProfId> ids;
 
     bool is_leaf(const std::string &path) const {
         for (const auto &[other, node] : nodes) {
@@ -67,6 +73,8 @@ class BruteForce {
     struct Thread {
         std::vector<std::string> stack;
         bool seen = false;
+        std::string wait; // "": in none
+        int64_t wait_end = 0;
     };
     struct Running {
         int64_t begin, end;
@@ -77,6 +85,11 @@ class BruteForce {
     struct Launch {
         std::string path;
         int64_t time;
+        size_t thread;
+        std::string call;
+        size_t depth;
+        bool has_id = false;
+        std::pair<int, uint64_t> id;
     };
     struct Ordered {
         size_t stream, index;
@@ -101,7 +114,9 @@ class BruteForce {
     const ProfEvent &event(size_t i) const { return event(order_[i]); }
 
     std::string innermost(size_t thread) const {
-        return threads_[thread].stack.empty() ? "(outside)" : threads_[thread].stack.back();
+        const Thread &t = threads_[thread];
+        if (!t.wait.empty()) return t.wait;
+        return t.stack.empty() ? "(outside)" : t.stack.back();
     }
 
     // The innermost scope that is no call of a device's interface; the outermost call where there are only such.
@@ -119,7 +134,8 @@ class BruteForce {
             of = parent[0] == '/' ? nodes[parent].category : static_cast<int>(HOST_TRACE_HOST);
         }
         nodes[path].category = of;
-        nodes[path].is_call = trace_.names[name].layer == PROF_LAYER_API;
+        nodes[path].layer = trace_.names[name].layer;
+        nodes[path].is_call = nodes[path].layer == PROF_LAYER_API;
         return path;
     }
 
@@ -158,13 +174,79 @@ class BruteForce {
         intervals++;
         device_sum += stop - e.time_ns;
         nodes[path].intervals[phase_]++;
+        nodes[path].kernels[phase_] += e.work == PROF_DEVICE_KERNEL;
+        if (launched >= 0 && launches_[e.correlation].has_id) {
+            ids[launches_[e.correlation].id].intervals++;
+            ids[launches_[e.correlation].id].device_ns += stop - e.time_ns;
+        }
         nodes[path].device_ns[phase_] += stop - e.time_ns;
         if (stop > e.time_ns) running_.push_back({e.time_ns, stop, path, launched, e.work == PROF_DEVICE_KERNEL});
     }
 
     void count_cost(size_t s, const std::string &path, ProfCostClass cost, int64_t count) {
         nodes[path].costs[phase_][cost] += count;
-        if (static_cast<int>(s) == main_) nodes[path].main_costs[phase_][cost] += count;
+        if (static_cast<int>(s) != main_) return;
+        nodes[path].main_costs[phase_][cost] += count;
+        bool is_busy = std::any_of(running_.begin(), running_.end(), [&](const Running &r) { return r.end > now_; });
+        if (is_busy) nodes[path].covered_costs[phase_][cost] += count;
+    }
+
+    // A thread's wait ends; nothing where it is in none.
+    void end_wait(size_t s) {
+        if (threads_[s].wait.empty()) return;
+        int from = nodes[innermost(s)].category;
+        threads_[s].wait.clear();
+        int to = nodes[innermost(s)].category;
+        if (from != to) transitions[from][to]++;
+    }
+
+    void end_waits() {
+        for (size_t s = 0; s < threads_.size(); s++) {
+            if (threads_[s].wait_end <= now_) end_wait(s);
+        }
+    }
+
+    void take_wait(const ProfEvent &e) {
+        auto found = launches_.find(e.correlation);
+        if (found == launches_.end()) return;
+        const Launch &call = found->second;
+        Thread &t = threads_[call.thread];
+        if (innermost(call.thread) != call.call || !t.wait.empty() || t.stack.size() != call.depth) return;
+        std::string path = child(call.call, e.name);
+        nodes[path].entered = nodes[path].is_wait = true;
+        nodes[path].count[phase_]++;
+        int from = nodes[call.call].category, to = nodes[path].category;
+        if (from != to) transitions[from][to]++;
+        t.wait = path;
+        t.wait_end = e.time_ns + e.duration_ns;
+    }
+
+    void take_memory(const ProfEvent &e) {
+        int64_t bytes = static_cast<int64_t>(e.count);
+        if (e.kind == PROF_EVENT_POOL) {
+            pools[e.change]++;
+            pool_peak = std::max(pool_peak, bytes);
+            return;
+        }
+        bool is_release = e.kind == PROF_EVENT_RELEASE;
+        ProfMemorySum &sum = memory[e.memory];
+        (is_release ? sum.releases : sum.allocations)++;
+        if (!is_release) sum.allocated_bytes += bytes;
+        sum.held_bytes = std::max<int64_t>(sum.held_bytes + (is_release ? -bytes : bytes), 0);
+        sum.peak_bytes = std::max(sum.peak_bytes, sum.held_bytes);
+        if (e.memory != PROF_MEMORY_DEVICE && e.memory != PROF_MEMORY_MANAGED) return;
+        auto found = launches_.find(e.correlation);
+        BruteNode &node = nodes[found != launches_.end() ? found->second.path : "(unknown launch)"];
+        node.allocations[phase_] += !is_release;
+        (is_release ? node.released : node.allocated)[phase_] += bytes;
+    }
+
+    void take_id(const ProfEvent &e) {
+        auto found = launches_.find(e.correlation);
+        if (found == launches_.end() || found->second.has_id) return;
+        found->second.has_id = true;
+        found->second.id = {e.id_kind, e.count};
+        ids[found->second.id].launches++;
     }
 
     void take_stretch(size_t s, BruteNode &node, const std::string &path, const ProfEvent &e) {
@@ -196,6 +278,7 @@ class BruteForce {
 
     void take_thread(size_t s, const ProfEvent &e) {
         Thread &t = threads_[s];
+        end_wait(s);
         int from = nodes[innermost(s)].category;
         t.seen = true;
         if (e.kind == PROF_EVENT_END && t.stack.empty()) {
@@ -206,10 +289,13 @@ class BruteForce {
             std::string path = e.kind == PROF_EVENT_JOIN ? joined(e) : child(innermost(s), e.name);
             t.stack.push_back(path);
             nodes[path].entered = true;
-            count_cost(s, path, e.kind == PROF_EVENT_BEGIN ? PROF_COST_SCOPE : PROF_COST_JOIN, 1);
+            ProfCostClass own = nodes[path].is_call ? PROF_COST_CALL : PROF_COST_SCOPE;
+            if (nodes[path].layer == PROF_LAYER_SCRIPT) own = PROF_COST_SCRIPT;
+            count_cost(s, path, e.kind == PROF_EVENT_BEGIN ? own : PROF_COST_JOIN, 1);
             if (e.kind == PROF_EVENT_BEGIN) nodes[path].count[phase_]++;
-        } else if (e.kind == PROF_EVENT_LAUNCH) {
-            launches_[e.correlation] = {caller(s), e.time_ns};
+        } else if (e.kind == PROF_EVENT_LAUNCH || e.kind == PROF_EVENT_CALL) {
+            count_cost(s, innermost(s), PROF_COST_RECORD, 1);
+            launches_[e.correlation] = {caller(s), e.time_ns, s, innermost(s), t.stack.size(), false, {}};
         } else if (e.kind == PROF_EVENT_CAPTURE) {
             captured_[e.node] = caller(s);
         } else if (e.kind == PROF_EVENT_SPLIT && !t.stack.empty()) {
@@ -232,14 +318,15 @@ class BruteForce {
     std::string main_work() {
         if (main_ < 0) return "";
         const auto &stack = threads_[static_cast<size_t>(main_)].stack;
-        std::string path = stack.empty() ? "" : stack.back();
+        const std::string &wait = threads_[static_cast<size_t>(main_)].wait;
+        std::string path = !wait.empty() ? wait : stack.empty() ? "" : stack.back();
         while (!path.empty() && !works(path))
             path = path.substr(0, path.rfind('/'));
         return path;
     }
 
     ProfGap cause() {
-        if (main_ < 0 || threads_[static_cast<size_t>(main_)].stack.empty()) return PROF_GAP_NONE_READY;
+        if (main_ < 0 || innermost(static_cast<size_t>(main_)) == "(outside)") return PROF_GAP_NONE_READY;
         int c = nodes[innermost(static_cast<size_t>(main_))].category;
         if (c == HOST_TRACE_IDLE) return PROF_GAP_SYNCHRONISATION;
         return c == HOST_TRACE_COMMUNICATION ? PROF_GAP_COMMUNICATION : PROF_GAP_HOST;
@@ -296,8 +383,10 @@ class BruteForce {
     void run() {
         size_t next = 0;
         for (int64_t t = trace_.process.start_ns; t <= trace_.end_ns; t++) {
+            now_ = t;
             for (; next < order_.size() && event(next).time_ns <= t; next++) {
                 const ProfEvent &e = event(next);
+                end_waits();
                 if (e.kind == PROF_EVENT_PHASE) phase_ = e.phase;
                 if (e.kind == PROF_EVENT_READER) reader_ns += e.processor_ns;
                 if (e.kind == PROF_EVENT_DROPPED) {
@@ -305,8 +394,12 @@ class BruteForce {
                     if (!is_thread(order_[next].stream)) dropped_intervals += static_cast<int64_t>(e.count);
                 }
                 if (e.kind == PROF_EVENT_INTERVAL) take_interval(e);
+                if (e.kind == PROF_EVENT_WAIT) take_wait(e);
+                if (e.kind == PROF_EVENT_ID) take_id(e);
+                if (e.kind >= PROF_EVENT_ALLOC && e.kind <= PROF_EVENT_POOL) take_memory(e);
                 if (is_thread(order_[next].stream)) take_thread(order_[next].stream, e);
             }
+            end_waits();
             if (t < trace_.end_ns) bin(t);
         }
     }
@@ -340,6 +433,7 @@ class BruteForce {
     std::vector<bool> busy_;
     std::vector<ProfGap> cause_;
     int main_ = -1;
+    int64_t now_ = 0;
     HostTracePhase phase_ = HOST_PHASE_SETUP;
 };
 

@@ -120,8 +120,20 @@ class GpuProfile(ProfileTest):
         found = [e[2] for s, events in trace.events.items() if trace.streams[s]["device"] for e in events if e[1] == "INTERVAL"]
         self.assertEqual((device["intervals"], device["sum_ns"]), (len(found), sum(i["duration"] for i in found)))
         self.assertEqual(device["monitor_samples"], len(trace.notes["BUSY"]))
-        self.assertEqual(device["monitor_percent_sum"], sum(trace.notes["BUSY"]))
-        self.assertEqual(device["memory_peak_bytes"], max(trace.notes["MEMORY"], default=0))
+        self.assertEqual(device["monitor_percent_sum"], sum(n["count"] for n in trace.notes["BUSY"]))
+        self.assertEqual(device["memory_peak_bytes"], max((n["count"] for n in trace.notes["MEMORY"]), default=0))
+        self.assertEqual(device["waits"], len(trace.notes["WAIT"]))
+        self.assertGreater(device["waits"], 0)
+        for number, kind in enumerate(["device", "managed", "pinned", "other"]):
+            made = [n["count"] for n in trace.notes["ALLOC"] if n["kind"] == number]
+            memory = device["memory"][kind]
+            self.assertEqual((len(made), sum(made)), (memory["allocations"], memory["allocated_bytes"]))
+            released = sum(n["count"] for n in trace.notes["RELEASE"] if n["kind"] == number)
+            self.assertEqual(memory["held_bytes"], sum(made) - released)
+        found = self.report_json(folder)[0]["scopes"]
+        names = {"/(outside)": "(outside)"}
+        found = {names.get(s["path"], s["path"]): [s["count"], s["thread_ns"]] for s in found if s["thread_ns"] > 0}
+        self.assertEqual({p: v for p, v in trace.scopes().items() if v[1] > 0}, found)
         self.assertEqual("", trace.process["no_device"])
 
     def test_cpu_runs_say_nothing_of_it(self):

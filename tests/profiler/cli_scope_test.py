@@ -1,5 +1,6 @@
 """Programs that are not Shoal's own: annotated in C, in Python or with NVTX, recorded by libshoal_inject.so, and reported."""
 
+import json
 import os
 import subprocess
 import sys
@@ -142,6 +143,31 @@ for i in range(3):
         for i in range(3):
             self.assertEqual({"/open": ("host", 1)}, self.scopes(self.folder / f"run{i}")[0])
             self.assertEqual({"/after": ("host", 1)}, self.scopes(self.folder / f"late{i}")[0])
+
+    def test_what_scopes_cost_here_is_taken_off(self):
+        """An interpreter's scopes have a class of their own, which is measured in that interpreter."""
+        self.python(self.TRAINER.format(start='shoal_scope.start("run", "trainer")'))
+        environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")}
+        done = self.run_tool("profreport", "--calibrate", "--python", "/no/such/python", env=environment)
+        self.assertEqual(0, done.code, done)
+        self.assertIn("Python's scopes were not measured: /no/such/python: there is no such program", done.out)
+        text = self.run_tool("profreport", "run", env=environment).out
+        self.assertIn("Not corrected for: Python's scopes; profreport --calibrate has not measured what they cost.", text)
+        # A profile that the environment asks for is not the calibration's.
+        other = {**environment, "SHOAL_PROFILE": str(self.folder / "another")}
+        done = self.run_tool("profreport", "--calibrate", "--python", sys.executable, env=other)
+        self.assertEqual(0, done.code, done)
+        self.assertRegex(done.out, r"script +[\d.]+ ns")
+        self.assertFalse((self.folder / "another").exists())
+        done = self.run_tool("profreport", "run", "--json", env=environment)
+        run = json.loads(done.out)["runs"][0]
+        recorded, each = run["total"]["main_thread_recorded"], run["correction"]["each_ns"]
+        self.assertEqual((0, 17), (recorded["scope"], recorded["script"]))  # act, an episode of 7 steps and acts, fails
+        self.assertGreater(each["script"]["median"], each["scope"]["median"])
+        cost = run["total"]["wall_ns"] - run["correction"]["wall_ns"]["median"]
+        self.assertAlmostEqual(sum(recorded[c] * each[c]["median"] for c in each), cost, places=3)
+        self.assertGreater(run["total"]["layer_ns"]["script"], 0)
+        self.assertEqual(0, run["total"]["layer_ns"]["code"])
 
     def test_forked_workers_record_for_themselves(self):
         self.python("""

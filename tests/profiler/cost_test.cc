@@ -35,7 +35,8 @@ TEST(Cost, IsTakenOffWhereItFell) {
     ProfCost cost = {};
     cost.each_ns[PROF_COST_SCOPE] = {20, 30, 40};
     cost.each_ns[PROF_COST_SPLIT] = {1, 1, 1};
-    cost.inside_ns = {8, 10, 12};
+    cost.inside_ns[PROF_COST_SCOPE] = {8, 10, 12};
+    cost.is_known[PROF_COST_SCOPE] = cost.is_known[PROF_COST_SPLIT] = true;
     ProfScope scope = {};
     ProfSummary summary = {};
     ProfEstimate corrected;
@@ -43,8 +44,8 @@ TEST(Cost, IsTakenOffWhereItFell) {
     summary.scope_count = 1;
     scope.loop = -1;
     scope.thread_ns = 10000;
-    scope.entries = 100;
-    scope.entries_within = 50;
+    scope.costs[PROF_COST_SCOPE] = 100;
+    scope.costs_within[PROF_COST_SCOPE] = 50;
     ASSERT_EQ(STATUS_OK, prof_cost_scopes(&cost, &summary, &corrected));
     EXPECT_EQ(10000 - 100 * 10 - 50 * 20, corrected.median);
     EXPECT_EQ(10000 - 100 * 12 - 50 * 28, corrected.low);
@@ -81,12 +82,12 @@ TEST(Cost, OfALoopInFullDetailIsSharedOutAsItWasRecorded) {
     scopes[0].thread_ns = 500;
     scopes[1].thread_ns = 4000;
     scopes[1].plain_ns = 2000;
-    scopes[1].entries = 1;
-    scopes[1].entries_within = 20;
+    scopes[1].costs[PROF_COST_SCOPE] = 1;
+    scopes[1].costs_within[PROF_COST_SCOPE] = 20;
     scopes[1].excess = {1600, 400.0 * 400.0, 10};
     scopes[2].thread_ns = 5000;
     scopes[3].thread_ns = 1000;
-    scopes[2].entries = scopes[3].entries = 10;
+    scopes[2].costs[PROF_COST_SCOPE] = scopes[3].costs[PROF_COST_SCOPE] = 10;
     ProfSummary summary = {};
     summary.scopes = scopes;
     summary.scope_count = 4;
@@ -98,7 +99,8 @@ TEST(Cost, OfALoopInFullDetailIsSharedOutAsItWasRecorded) {
     EXPECT_DOUBLE_EQ(8400, corrected[1].median + corrected[2].median + corrected[3].median);
     ProfCost cost = {};
     cost.each_ns[PROF_COST_SCOPE] = {60, 60, 60};
-    cost.inside_ns = {20, 20, 20};
+    cost.inside_ns[PROF_COST_SCOPE] = {20, 20, 20};
+    cost.is_known[PROF_COST_SCOPE] = true;
     ASSERT_EQ(STATUS_OK, prof_cost_scopes(&cost, &summary, corrected)); // 4,800, 800 and 1,200 are left
     EXPECT_DOUBLE_EQ(8400 * 4800.0 / 6800, corrected[2].median);
     EXPECT_DOUBLE_EQ(8400 * 800.0 / 6800, corrected[3].median);
@@ -106,6 +108,69 @@ TEST(Cost, OfALoopInFullDetailIsSharedOutAsItWasRecorded) {
     scopes[1].excess.ns = 20000; // more than there is
     ASSERT_EQ(STATUS_OK, prof_cost_scopes(&cost, &summary, corrected));
     EXPECT_EQ(0, corrected[2].median);
+}
+
+// Of an interpreter's scopes, of calls and of what is recorded of them, each class has its own cost.
+TEST(Cost, OfEachClassApart) {
+    ProfCost cost = {};
+    auto know = [&](ProfCostClass of, double each, double inside) {
+        cost.is_known[of] = true;
+        cost.each_ns[of] = {each, each, each};
+        cost.inside_ns[of] = {inside, inside, inside};
+    };
+    know(PROF_COST_SCRIPT, 1000, 400);
+    know(PROF_COST_CALL, 3000, 500);
+    know(PROF_COST_RECORD, 700, 700);
+    ProfScope scopes[2] = {};
+    scopes[0].loop = scopes[1].loop = -1;
+    scopes[0].thread_ns = scopes[1].thread_ns = 100000;
+    scopes[0].costs[PROF_COST_SCRIPT] = 5;
+    scopes[0].costs_within[PROF_COST_CALL] = 10;
+    scopes[1].costs[PROF_COST_CALL] = 10;
+    scopes[1].costs[PROF_COST_RECORD] = 20;
+    scopes[1].costs[PROF_COST_SCOPE] = 1000; // whose cost is not known
+    scopes[1].device_ns = 5000;
+    scopes[1].kernels = 3;
+    ProfSummary summary = {};
+    summary.scopes = scopes;
+    summary.scope_count = 2;
+    ProfEstimate corrected[2];
+    ASSERT_EQ(STATUS_OK, prof_cost_scopes(&cost, &summary, corrected));
+    EXPECT_EQ(100000 - 5 * 400 - 10 * 2500, corrected[0].median);
+    EXPECT_EQ(100000 - 10 * 500 - 20 * 700, corrected[1].median);
+    EXPECT_EQ(5000, prof_cost_device_ns(&cost, &scopes[1]));
+    cost.has_kernel = true;
+    cost.kernel_ns = {900, 1000, 1100};
+    EXPECT_EQ(2000, prof_cost_device_ns(&cost, &scopes[1]));
+    scopes[1].device_ns = 2500;
+    EXPECT_EQ(0, prof_cost_device_ns(&cost, &scopes[1]));
+}
+
+// While a device is busy it may be what bounds the run: such costs count by half, and the interval has none and all.
+TEST(Cost, WhatFallsWhileADeviceIsBusyMayNotCount) {
+    ProfCost cost = {};
+    cost.is_known[PROF_COST_CALL] = true;
+    cost.each_ns[PROF_COST_CALL] = {10, 10, 10};
+    ProfSummary summary = {};
+    summary.total.wall_ns = 100000;
+    summary.total.main_costs[PROF_COST_CALL] = 1000;
+    summary.total.covered_costs[PROF_COST_CALL] = 400;
+    ProfCorrection c = prof_cost_correct(&cost, &summary);
+    EXPECT_EQ(92000, c.wall_ns.median);
+    EXPECT_EQ(90000, c.wall_ns.low);
+    EXPECT_EQ(94000, c.wall_ns.high);
+    // Kernels that threads waited for, two thirds of them, certainly do.
+    cost.has_kernel = true;
+    cost.kernel_ns = {3, 3, 3};
+    summary.total.main_costs[PROF_COST_CALL] = 0;
+    summary.total.covered_costs[PROF_COST_CALL] = 0;
+    summary.total.kernels = 900;
+    summary.total.bound_ns[PROF_BOUND_GPU] = 2000;
+    summary.total.bound_ns[PROF_BOUND_OVERLAPPED] = 1000;
+    c = prof_cost_correct(&cost, &summary);
+    EXPECT_DOUBLE_EQ(100000 - 3 * 750, c.wall_ns.median);
+    EXPECT_DOUBLE_EQ(100000 - 3 * 900, c.wall_ns.low);
+    EXPECT_DOUBLE_EQ(100000 - 3 * 600, c.wall_ns.high);
 }
 
 TEST(Cost, ScopesBelowAScopeAreItsEntriesWithin) {
@@ -126,7 +191,7 @@ TEST(Cost, ScopesBelowAScopeAreItsEntriesWithin) {
     for (int32_t i = 0; i < s.scope_count; i++) {
         const ProfScope &scope = s.scopes[i];
         bool is_outer = strcmp(scope.name, "outer") == 0, is_inner = strcmp(scope.name, "inner") == 0;
-        EXPECT_TRUE(!is_outer || scope.entries_within == 3);
+        EXPECT_TRUE(!is_outer || scope.costs_within[PROF_COST_SCOPE] + scope.costs_within[PROF_COST_JOIN] == 3);
         EXPECT_TRUE(!is_inner || scope.parent < 0 || (scope.entries == 3 && scope.count == 2));
     }
     EXPECT_EQ(4, s.total.costs[PROF_COST_SCOPE]);
@@ -138,13 +203,21 @@ TEST(Cost, ScopesBelowAScopeAreItsEntriesWithin) {
 
 TEST(Cost, IsMeasuredAndKept) {
     ProfCost cost, loaded;
+    ProfCostMissing missing;
     bool found = true;
-    ASSERT_EQ(STATUS_OK, prof_cost_measure(&cost)) << host_message();
+    ASSERT_EQ(STATUS_OK, prof_cost_measure("/no/python", &cost, &missing)) << host_message();
     for (const ProfEstimate &e : cost.each_ns) {
         EXPECT_LE(e.low, e.median);
         EXPECT_LE(e.median, e.high);
     }
-    EXPECT_GT(cost.inside_ns.median, 0);
+    EXPECT_GT(cost.inside_ns[PROF_COST_SCOPE].median, 0);
+    EXPECT_FALSE(cost.is_known[PROF_COST_SCRIPT]);
+    EXPECT_STRNE("", missing.script); // the program, or the module beside this test
+    EXPECT_EQ(cost.is_known[PROF_COST_CALL], missing.gpu[0] == '\0');
+    cost.is_known[PROF_COST_SCRIPT] = true;
+    cost.each_ns[PROF_COST_SCRIPT] = {900, 1000, 1100};
+    cost.has_kernel = true;
+    cost.kernel_ns = {1, 2, 3};
     TraceFile file; // a path
     std::string path = std::string(file.path()) + "/a/cost.json";
     EXPECT_EQ(STATUS_OK, prof_cost_load(path.c_str(), &loaded, &found));
@@ -163,7 +236,7 @@ TEST(Cost, IsMeasuredAndKept) {
         EXPECT_FALSE(found);
         EXPECT_NE(nullptr, strstr(host_message(), "profreport --calibrate makes it anew"));
     }
-    std::ofstream(path) << R"({"host": "x", "cpu": "y", "pair_ns": [1, 2, 3], "inside_ns": [1, 2, 3]})";
+    std::ofstream(path) << R"({"host": "x", "cpu": "y", "costs": {"scope": [1, 2, 3]}, "inside_ns": [1, 2, 3]})";
     EXPECT_EQ(STATUS_CORRUPT, prof_cost_load(path.c_str(), &loaded, &found));
     EXPECT_NE(nullptr, strstr(host_message(), "of an earlier version, which measured less"));
     unlink(path.c_str());

@@ -39,19 +39,22 @@ class Decode : public testing::Test {
 
 TEST_F(Decode, EveryKind) {
     static const ProfDeviceWork works[] = {PROF_DEVICE_KERNEL, PROF_DEVICE_COPY, PROF_DEVICE_COPY, PROF_DEVICE_FILL};
+    static const RecordKind devices_kinds[] = {RECORD_KERNEL, RECORD_COPY,     RECORD_PEER_COPY,
+                                               RECORD_FILL,   RECORD_OVERHEAD, RECORD_OTHER};
     std::vector<Record> records, expected;
     int64_t overhead = 0;
     for (int i = 0; i < 10000; i++) {
-        Record r = record(static_cast<RecordKind>(draw(6)));
+        Record r = record(devices_kinds[draw(6)]);
         records.push_back(r);
         if (r.kind == RECORD_OVERHEAD) overhead += static_cast<int64_t>(r.end_ns - r.begin_ns);
-        if (r.kind < RECORD_OVERHEAD) expected.push_back(r);
+        if (r.kind <= RECORD_FILL) expected.push_back(r);
     }
     Decoded found = decode_records(records.data(), records.size());
     ASSERT_EQ(expected.size(), found.count);
     for (size_t i = 0; i < expected.size(); i++) {
         const Record &r = expected[i];
         const ProfInterval &f = found.intervals[i];
+        ASSERT_EQ(PROF_EVENT_INTERVAL, f.kind);
         ASSERT_EQ(works[r.kind], f.work);
         EXPECT_EQ(static_cast<int64_t>(r.begin_ns), f.begin_ns);
         EXPECT_EQ(static_cast<int64_t>(r.end_ns), f.end_ns);
@@ -80,11 +83,78 @@ TEST_F(Decode, Copies) {
     }
 }
 
+// CUpti_ActivitySynchronizationType: 1 for an event, 2 of a stream for an event, 3 for a stream, 4 for a context.
+TEST_F(Decode, Waits) {
+    for (auto [type, name] :
+         {std::pair(1, "wait for an event"), std::pair(3, "wait for a stream"), std::pair(4, "wait for the device")}) {
+        Record r = record(RECORD_WAIT);
+        r.type = type;
+        Decoded found = decode_records(&r, 1);
+        ASSERT_EQ(1u, found.count);
+        const ProfInterval &f = found.intervals[0];
+        EXPECT_EQ(PROF_EVENT_WAIT, f.kind);
+        EXPECT_STREQ(name, f.name);
+        EXPECT_EQ(static_cast<int64_t>(r.begin_ns), f.begin_ns);
+        EXPECT_EQ(static_cast<int64_t>(r.end_ns), f.end_ns);
+        EXPECT_EQ(r.correlation, f.correlation);
+        EXPECT_EQ(PROF_QUEUE_OF_CALLS, f.queue);
+    }
+    Record of_a_stream = record(RECORD_WAIT); // no thread waits
+    of_a_stream.type = 2;
+    EXPECT_EQ(0u, decode_records(&of_a_stream, 1).count);
+}
+
+// CUpti_ActivityMemoryKind: 0 unknown, 1 pageable, 2 pinned, 3 device, 4 array, 5 managed, 6 and 7 static ones.
+TEST_F(Decode, Memory) {
+    static const ProfMemory kinds[] = {PROF_MEMORY_OTHER,  PROF_MEMORY_OTHER,  PROF_MEMORY_PINNED,
+                                       PROF_MEMORY_DEVICE, PROF_MEMORY_DEVICE, PROF_MEMORY_MANAGED,
+                                       PROF_MEMORY_DEVICE, PROF_MEMORY_MANAGED};
+    for (int type = 0; type < 8; type++) {
+        for (bool is_release : {false, true}) {
+            Record r = record(RECORD_MEMORY);
+            r.type = type;
+            r.is_release = is_release;
+            r.bytes = random_() >> 1;
+            r.address = random_();
+            ProfInterval f = decode_records(&r, 1).intervals[0];
+            EXPECT_EQ(is_release ? PROF_EVENT_RELEASE : PROF_EVENT_ALLOC, f.kind);
+            EXPECT_EQ(kinds[type], static_cast<ProfMemory>(f.which));
+            EXPECT_EQ(r.bytes, f.count);
+            EXPECT_EQ(r.address, f.address);
+            EXPECT_EQ(r.correlation, f.correlation);
+            EXPECT_EQ(static_cast<int64_t>(r.begin_ns), f.begin_ns);
+        }
+    }
+}
+
+// CUpti_ActivityMemoryPoolOperationType: 1 created, 2 destroyed, 3 trimmed.
+TEST_F(Decode, PoolsAndIds) {
+    for (auto [type, change] :
+         {std::pair(1, PROF_POOL_MADE), std::pair(2, PROF_POOL_DESTROYED), std::pair(3, PROF_POOL_TRIMMED)}) {
+        Record r = record(RECORD_POOL);
+        r.type = type;
+        r.bytes = draw(1 << 30);
+        ProfInterval f = decode_records(&r, 1).intervals[0];
+        EXPECT_EQ(PROF_EVENT_POOL, f.kind);
+        EXPECT_EQ(change, static_cast<ProfPoolChange>(f.which));
+        EXPECT_EQ(r.bytes, f.count);
+    }
+    Record r = record(RECORD_ID);
+    r.type = 4;
+    r.bytes = UINT64_MAX;
+    ProfInterval f = decode_records(&r, 1).intervals[0];
+    EXPECT_EQ(PROF_EVENT_ID, f.kind);
+    EXPECT_EQ(4, f.which);
+    EXPECT_EQ(UINT64_MAX, f.count);
+    EXPECT_EQ(r.correlation, f.correlation);
+}
+
 TEST_F(Decode, RecordsWithoutTimesAreCounted) {
     std::vector<Record> records;
     int64_t untimed = 0;
     for (int i = 0; i < 1000; i++) {
-        Record r = record(static_cast<RecordKind>(draw(RECORD_OVERHEAD)));
+        Record r = record(static_cast<RecordKind>(draw(RECORD_WAIT + 1)));
+        r.type = 3; // of a wait: for a stream
         switch (draw(4)) {
         case 0:
             r.begin_ns = r.end_ns = 0;

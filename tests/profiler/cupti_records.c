@@ -11,6 +11,10 @@ typedef union AnyRecord {
     CUpti_ActivityMemcpyPtoP4 peer;
     CUpti_ActivityMemset4 fill;
     CUpti_ActivityOverhead3 overhead;
+    CUpti_ActivitySynchronization2 wait;
+    CUpti_ActivityMemory4 memory;
+    CUpti_ActivityMemoryPool3 pool;
+    CUpti_ActivityExternalCorrelation id;
 } AnyRecord;
 
 // A buffer here is an array of the largest record.
@@ -25,6 +29,36 @@ static CUptiResult CUPTIAPI next_record(uint8_t *buffer, size_t size_bytes, CUpt
     .start = (record)->begin_ns, .end = (record)->end_ns, .deviceId = (record)->device,          \
     .contextId = (record)->context, .streamId = (record)->stream, .graphNodeId = (record)->node, \
     .correlationId = (record)->correlation
+
+static void make_of_call(const Record *r, AnyRecord *made) {
+    if (r->kind == RECORD_WAIT) {
+        made->wait = (CUpti_ActivitySynchronization2){.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+                                                      .type = (CUpti_ActivitySynchronizationType)r->type,
+                                                      .start = r->begin_ns,
+                                                      .end = r->end_ns,
+                                                      .correlationId = r->correlation};
+    } else if (r->kind == RECORD_MEMORY) {
+        made->memory = (CUpti_ActivityMemory4){.kind = CUPTI_ACTIVITY_KIND_MEMORY2,
+                                               .memoryOperationType = r->is_release ? 2 : 1,
+                                               .memoryKind = (CUpti_ActivityMemoryKind)r->type,
+                                               .correlationId = r->correlation,
+                                               .address = r->address,
+                                               .bytes = r->bytes,
+                                               .timestamp = r->begin_ns};
+    } else if (r->kind == RECORD_POOL) {
+        made->pool =
+            (CUpti_ActivityMemoryPool3){.kind = CUPTI_ACTIVITY_KIND_MEMORY_POOL,
+                                        .memoryPoolOperationType = (CUpti_ActivityMemoryPoolOperationType)r->type,
+                                        .correlationId = r->correlation,
+                                        .size = r->bytes,
+                                        .timestamp = r->begin_ns};
+    } else {
+        made->id = (CUpti_ActivityExternalCorrelation){.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+                                                       .externalKind = (CUpti_ExternalCorrelationKind)r->type,
+                                                       .externalId = r->bytes,
+                                                       .correlationId = r->correlation};
+    }
+}
 
 static AnyRecord make(const Record *r) {
     AnyRecord made = {.any = {.kind = CUPTI_ACTIVITY_KIND_STREAM}};
@@ -49,6 +83,12 @@ static AnyRecord make(const Record *r) {
         break;
     case RECORD_FILL:
         made.fill = (CUpti_ActivityMemset4){COMMON(r), .kind = CUPTI_ACTIVITY_KIND_MEMSET};
+        break;
+    case RECORD_WAIT:
+    case RECORD_MEMORY:
+    case RECORD_POOL:
+    case RECORD_ID:
+        make_of_call(r, &made);
         break;
     case RECORD_OVERHEAD:
         made.overhead =

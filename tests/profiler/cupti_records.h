@@ -14,6 +14,10 @@ typedef enum RecordKind {
     RECORD_COPY,
     RECORD_PEER_COPY,
     RECORD_FILL,
+    RECORD_WAIT,
+    RECORD_MEMORY,
+    RECORD_POOL,
+    RECORD_ID,
     RECORD_OVERHEAD,
     RECORD_OTHER
 } RecordKind;
@@ -25,6 +29,9 @@ typedef struct Record {
     uint64_t node;
     int32_t grid[3], block[3]; // of a kernel
     int copy_kind;             // of a copy, as CUPTI numbers it
+    int type;                  // of a wait, memory, a pool, an id: the same
+    bool is_release;           // of memory
+    uint64_t bytes, address;   // bytes: or the id
     bool has_details;          // of an overhead: allocated, for the collector to free
 } Record;
 

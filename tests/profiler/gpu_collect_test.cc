@@ -1,5 +1,6 @@
 // What a profile says of a GPU's work: charged to the scope that launched it, by whatever way, and with its times. On
 // the virtual GPU these are the cost model's (tests/vgpu/runtime/timeline.h), to the nanosecond.
+#include <cupti_activity.h>
 #include <cupti_callbacks.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -61,8 +62,9 @@ class Collect : public testing::Test {
         cudaFree(memory_);
     }
 
-    void start(int buffers = 0) {
-        if (prof_cupti_open(buffers, true, &cupti_) != STATUS_OK) throw std::runtime_error(host_message());
+    void start(int buffers = 0, bool takes_ids = false) {
+        const ProfCuptiOptions with = {buffers, true, takes_ids};
+        if (prof_cupti_open(&with, &cupti_) != STATUS_OK) throw std::runtime_error(host_message());
         ProfRecordOptions options = {};
         options.path = file_.path();
         options.collector = prof_cupti_collector(cupti_);
@@ -129,6 +131,10 @@ TEST_F(Collect, AKernelIsChargedToTheScopeThatLaunchedIt) {
     EXPECT_EQ(PROF_LAYER_API, call->layer);
     EXPECT_EQ(HOST_TRACE_SIMULATION, call->category);
     EXPECT_EQ(HOST_TRACE_IDLE, wait->category);
+    const ProfNode *told = a.find("/B/cudaStreamSynchronize/wait for a stream");
+    ASSERT_NE(nullptr, told);
+    EXPECT_TRUE(told->is_wait);
+    EXPECT_EQ(1, told->cell[0].count);
     EXPECT_EQ(1, call->cell[0].count);
     EXPECT_TRUE(a.find("/A")->is_leaf);
     EXPECT_EQ(nullptr, a.find("/A/cudaGetLastError"));
@@ -335,6 +341,134 @@ TEST_F(Collect, WhatFindsNoBufferIsCounted) {
     EXPECT_EQ(100, b->intervals);
 }
 
+// Between two kernels the main thread waits for the first, by whatever call.
+TEST_F(Collect, WaitsAreScopesWithinTheirCalls) {
+    cudaEvent_t event = nullptr;
+    CUDA_OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    auto work = [this] { CUDA_OK(gpu_work_first(memory_, BLOCKS, THREADS, stream_)); };
+    start();
+    {
+        HOST_TRACE_SCOPE(LEARNING, "A");
+        work();
+        CUDA_OK(cudaStreamSynchronize(stream_));
+        work();
+        CUDA_OK(cudaEventRecord(event, stream_));
+        CUDA_OK(cudaEventSynchronize(event));
+        CUDA_OK(cudaStreamWaitEvent(nullptr, event, 0)); // keeps no thread
+        work();
+        CUDA_OK(cudaDeviceSynchronize());
+    }
+    EXPECT_EQ(0, stop());
+    CUDA_OK(cudaEventDestroy(event));
+    Analysed a(file_.path());
+    int64_t waits = 0;
+    for (int32_t i = 0; i < a->node_count; i++)
+        waits += a->nodes[i].is_wait ? a->nodes[i].cell[0].count : 0;
+    EXPECT_EQ(3, waits);
+    for (const char *path : {"/A/cudaStreamSynchronize/wait for a stream", "/A/cudaEventSynchronize/wait for an event",
+                             "/A/cudaDeviceSynchronize/wait for the device"}) {
+        const ProfNode *node = a.find(path);
+        ASSERT_NE(nullptr, node) << path;
+        EXPECT_EQ(HOST_TRACE_IDLE, node->category);
+        // Whoever waits for a kernel that was just launched waits as long as it takes, or little less.
+        if (is_modelled()) {
+            EXPECT_GT(node->cell[0].thread_ns, kernel_ns(BLOCKS) / 4) << path;
+        }
+    }
+    EXPECT_EQ(1, a.find("/A/cudaStreamWaitEvent")->cell[0].count);
+    EXPECT_EQ(HOST_TRACE_LEARNING, a.find("/A/cudaStreamWaitEvent")->category);
+}
+
+TEST_F(Collect, MemoryIsChargedToTheScopeThatAllocatesIt) {
+    void *before = nullptr, *large = nullptr, *small = nullptr, *pinned = nullptr, *pooled = nullptr;
+    CUDA_OK(cudaMalloc(&before, 3 << 20));
+    start();
+    {
+        HOST_TRACE_SCOPE(POLICY, "A");
+        CUDA_OK(cudaMalloc(&large, 5 << 20));
+        CUDA_OK(cudaMallocHost(&pinned, 1 << 16));
+        CUDA_OK(cudaMalloc(&small, 1 << 20));
+        CUDA_OK(cudaFree(small));
+    }
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    cudaMemPool_t pool = nullptr;
+    {
+        HOST_TRACE_SCOPE(LEARNING, "B");
+        CUDA_OK(cudaFree(before)); // it was allocated before
+        CUDA_OK(cudaMemPoolCreate(&pool, &properties));
+        CUDA_OK(cudaMallocFromPoolAsync(&pooled, 2 << 20, pool, stream_));
+        CUDA_OK(cudaFreeAsync(pooled, stream_));
+        CUDA_OK(cudaStreamSynchronize(stream_));
+        CUDA_OK(cudaMemPoolTrimTo(pool, 1 << 20)); // of the two mebibytes that it had
+        CUDA_OK(cudaMemPoolDestroy(pool));
+        CUDA_OK(cudaFree(large));
+        CUDA_OK(cudaFreeHost(pinned));
+    }
+    EXPECT_EQ(0, stop());
+    Analysed a(file_.path());
+    const ProfCell &in_a = a.find("/A")->cell[0], &in_b = a.find("/B")->cell[0];
+    EXPECT_EQ(2, in_a.allocations);
+    EXPECT_EQ(6 << 20, in_a.allocated_bytes);
+    EXPECT_EQ(1 << 20, in_a.released_bytes);
+    EXPECT_EQ(1, in_b.allocations);
+    EXPECT_EQ(2 << 20, in_b.allocated_bytes);
+    EXPECT_EQ(7 << 20, in_b.released_bytes);
+    const ProfMemorySum &device = a->memory[PROF_MEMORY_DEVICE], &host = a->memory[PROF_MEMORY_PINNED];
+    EXPECT_EQ(3, device.allocations);
+    EXPECT_EQ(4, device.releases);
+    EXPECT_EQ(8 << 20, device.allocated_bytes);
+    EXPECT_EQ(7 << 20, device.peak_bytes);
+    EXPECT_EQ(0, device.held_bytes);
+    EXPECT_EQ(1, host.allocations);
+    EXPECT_EQ(1 << 16, host.peak_bytes);
+    EXPECT_EQ(0, host.held_bytes);
+    EXPECT_EQ(1, a->pools[PROF_POOL_MADE]);
+    EXPECT_EQ(1, a->pools[PROF_POOL_TRIMMED]);
+    EXPECT_EQ(1, a->pools[PROF_POOL_DESTROYED]);
+    if (is_modelled()) {
+        EXPECT_EQ(1 << 20, a->pool_peak_bytes);
+    }
+    EXPECT_EQ(0, a->nodes[PROF_NODE_UNKNOWN].cell[0].allocations);
+}
+
+// A framework that marks its operations by CUPTI's ids: launches are counted for the operation that made them.
+TEST_F(Collect, LaunchesUnderIdsOfAnotherTool) {
+    void *library = dlopen("libcupti.so.13", RTLD_NOW);
+    ASSERT_NE(nullptr, library) << dlerror();
+    auto push = reinterpret_cast<decltype(&cuptiActivityPushExternalCorrelationId)>(
+        dlsym(library, "cuptiActivityPushExternalCorrelationId"));
+    auto pop = reinterpret_cast<decltype(&cuptiActivityPopExternalCorrelationId)>(
+        dlsym(library, "cuptiActivityPopExternalCorrelationId"));
+    for (bool takes_ids : {true, false}) {
+        start(0, takes_ids);
+        for (uint64_t id = 100; id < 103; id++) {
+            HOST_TRACE_SCOPE(LEARNING, "A");
+            ASSERT_EQ(CUPTI_SUCCESS, push(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id));
+            for (uint64_t i = 0; i <= id - 100; i++)
+                CUDA_OK(gpu_work_first(memory_, BLOCKS, THREADS, stream_));
+            ASSERT_EQ(CUPTI_SUCCESS, pop(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, nullptr));
+            CUDA_OK(gpu_work_second(memory_, BLOCKS, THREADS, stream_)); // of none
+        }
+        CUDA_OK(cudaStreamSynchronize(stream_));
+        EXPECT_EQ(0, stop());
+        Analysed a(file_.path());
+        EXPECT_EQ(9, a->intervals);
+        ASSERT_EQ(takes_ids ? 3 : 0, a->id_count);
+        for (int32_t i = 0; i < a->id_count; i++) {
+            const ProfId &id = a->ids[i];
+            int64_t launches = static_cast<int64_t>(id.id) - 99;
+            EXPECT_EQ(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id.kind);
+            EXPECT_EQ(launches, id.launches);
+            EXPECT_EQ(launches, id.intervals);
+            if (is_modelled()) {
+                EXPECT_EQ(launches * kernel_ns(BLOCKS), id.device_ns);
+            }
+        }
+    }
+}
+
 TEST_F(Collect, CallsOutsideOfAllScopes) {
     start();
     CUDA_OK(gpu_work_first(memory_, BLOCKS, THREADS, stream_));
@@ -372,11 +506,12 @@ TEST_F(Collect, AnotherToolIsSaid) {
     auto unsubscribe = reinterpret_cast<decltype(&cuptiUnsubscribe)>(dlsym(library, "cuptiUnsubscribe"));
     CUpti_SubscriberHandle other = nullptr;
     ASSERT_EQ(CUPTI_SUCCESS, subscribe(&other, ignore, nullptr));
-    EXPECT_EQ(STATUS_DEVICE, prof_cupti_open(0, true, &cupti_));
+    const ProfCuptiOptions with = {0, true, false};
+    EXPECT_EQ(STATUS_DEVICE, prof_cupti_open(&with, &cupti_));
     EXPECT_EQ(0u, std::string(host_message()).rfind("another tool is attached to CUPTI", 0)) << host_message();
     ASSERT_EQ(CUPTI_SUCCESS, unsubscribe(other));
     start();
-    EXPECT_EQ(STATUS_DEVICE, prof_cupti_open(0, true, &cupti_)); // there is one
+    EXPECT_EQ(STATUS_DEVICE, prof_cupti_open(&with, &cupti_)); // there is one
     EXPECT_EQ(0, stop());
 }
 

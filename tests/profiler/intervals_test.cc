@@ -61,6 +61,7 @@ class Intervals : public testing::Test {
 
     static ProfInterval make(int64_t begin, int64_t end, uint64_t correlation) {
         ProfInterval i = {};
+        i.kind = PROF_EVENT_INTERVAL;
         i.begin_ns = begin;
         i.end_ns = end;
         i.correlation = correlation;
@@ -175,6 +176,53 @@ TEST_F(Intervals, NamesAreWrittenAsPeopleWriteThem) {
         names.push_back(std::get<6>(row));
     EXPECT_EQ((std::vector<std::string>{"plain", "add(float*, int)", "_Zbroken", std::string(PROF_TEXT_MAX - 1, 'x')}),
               names);
+}
+
+// A release gives back what was allocated here, whichever of the two comes first; and ids have their launch's time.
+TEST_F(Intervals, WhatIsKnownOfCalls) {
+    auto call = [](ProfEventKind kind, int64_t at, uint64_t correlation, uint64_t address, uint64_t count) {
+        ProfInterval i = make(at, at, correlation);
+        i.kind = kind;
+        i.queue = PROF_QUEUE_OF_CALLS;
+        i.name = nullptr;
+        i.address = address;
+        i.count = count;
+        return i;
+    };
+    prof_intervals_launch(&intervals_, 7, 2500);
+    for (ProfInterval i : {call(PROF_EVENT_RELEASE, 3000, 1, 16, 100), call(PROF_EVENT_ALLOC, 2000, 2, 16, 100),
+                           call(PROF_EVENT_RELEASE, 3100, 3, 16, 100),  // it was given back before
+                           call(PROF_EVENT_RELEASE, 3200, 4, 32, 5000), // it was there before the trace
+                           call(PROF_EVENT_ALLOC, 3300, 5, 16, 70), call(PROF_EVENT_RELEASE, 3400, 6, 16, 70),
+                           call(PROF_EVENT_ID, 0, 7, 0, 42), call(PROF_EVENT_ID, 0, 8, 0, 43)}) // of no launch
+        prof_intervals_add(&intervals_, &i);
+    ProfInterval wait = call(PROF_EVENT_WAIT, 2600, 7, 0, 0);
+    wait.end_ns = 2700;
+    wait.name = "wait for a stream";
+    prof_intervals_add(&intervals_, &wait);
+    prof_intervals_write(&intervals_, writer_);
+    ASSERT_EQ(STATUS_OK, prof_writer_close(writer_, 1 << 30)) << host_message();
+    writer_ = nullptr;
+    ProfReader *reader = nullptr;
+    ASSERT_EQ(STATUS_OK, prof_reader_open(file_.path(), &reader)) << host_message();
+    ASSERT_EQ(1, prof_reader_stream_count(reader));
+    EXPECT_STREQ("GPU 0: waits, memory", prof_reader_stream(reader, 0)->name);
+    std::vector<std::tuple<ProfEventKind, int64_t, uint64_t, uint64_t>> found;
+    ProfEvent e;
+    while (prof_reader_next(reader, 0, &e)) {
+        bool is_wait = e.kind == PROF_EVENT_WAIT;
+        if (is_wait) {
+            EXPECT_STREQ("wait for a stream", prof_reader_name(reader, e.name)->text);
+            EXPECT_EQ(HOST_TRACE_IDLE, prof_reader_name(reader, e.name)->category);
+        }
+        found.emplace_back(e.kind, e.time_ns, e.correlation, is_wait ? static_cast<uint64_t>(e.duration_ns) : e.count);
+    }
+    prof_reader_close(reader);
+    decltype(found) expected = {{PROF_EVENT_ALLOC, 2000, 2, 100}, {PROF_EVENT_ID, 2500, 7, 42},
+                                {PROF_EVENT_WAIT, 2600, 7, 100},  {PROF_EVENT_RELEASE, 3000, 1, 100},
+                                {PROF_EVENT_RELEASE, 3100, 3, 0}, {PROF_EVENT_RELEASE, 3200, 4, 0},
+                                {PROF_EVENT_ALLOC, 3300, 5, 70},  {PROF_EVENT_RELEASE, 3400, 6, 70}};
+    EXPECT_EQ(expected, found);
 }
 
 TEST_F(Intervals, AQueueThatIsOutOfAllOrderLosesNothing) {

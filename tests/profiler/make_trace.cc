@@ -4,6 +4,7 @@
 //     profiler_make_trace hostile PATH       names that try to get out of where they are put
 //     profiler_make_trace empty PATH         a process that did nothing
 //     profiler_make_trace cut PATH           one that was killed in the middle of a scope
+//     profiler_make_trace kinds PATH         every kind of event, of two threads and two queues: a seed for fuzzing
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -164,6 +165,79 @@ void write_hostile(const char *path) {
     w.close(t);
 }
 
+ProfEvent note(ProfEventKind kind, int64_t time_ns, uint64_t count, uint64_t correlation = 0) {
+    ProfEvent event = make_event(kind, time_ns);
+    event.count = count;
+    event.correlation = correlation;
+    return event;
+}
+
+void put_kinds_of_thread(Writer &w, int64_t t, const uint32_t (&names)[5]) {
+    ProfEvent capture = make_event(PROF_EVENT_CAPTURE, t + 30), split = make_event(PROF_EVENT_SPLIT, t + 40);
+    capture.node = 9;
+    split.weight[HOST_TRACE_SIMULATION] = 3, split.weight[HOST_TRACE_POLICY] = 400;
+    w.put(0, phase(t, HOST_PHASE_TRAIN));
+    w.put(0, begin(t + 10, names[0]));
+    w.put(0, begin(t + 20, names[1]));
+    w.put(0, launch(t + 20, 1));
+    w.put(0, capture);
+    w.put(0, split);
+    w.put(0, end(t + 50));
+    w.put(0, begin(t + 60, names[1]));
+    w.put(0, note(PROF_EVENT_CALL, t + 60, 0, 2));
+    w.put(0, end(t + 200));
+    for (bool is_plain : {false, true}) {
+        ProfEvent stretch = note(PROF_EVENT_STRETCH, t + 210, 64);
+        stretch.is_plain = is_plain;
+        stretch.duration_ns = 140, stretch.processor_ns = 130, stretch.pauses = 1;
+        w.put(0, stretch);
+    }
+    w.put(0, begin(t + 220, names[4])); // an interpreter's
+    w.put(0, end(t + 230));
+    w.put(0, end(t + 240));
+    w.put(0, note(PROF_EVENT_DROPPED, t + 250, 5));
+    ProfEvent reader = make_event(PROF_EVENT_READER, t + 300), join = begin(t + 15, names[0]);
+    reader.processor_ns = 77;
+    w.put(0, reader);
+    join.kind = PROF_EVENT_JOIN;
+    w.put(1, join);
+    w.put(1, end(t + 100));
+}
+
+void put_kinds_of_queues(Writer &w, int64_t t, const uint32_t (&names)[5]) {
+    ProfEvent kernel = interval(t + 70, 40, 1, 9), wait = note(PROF_EVENT_WAIT, t + 80, 0, 2);
+    kernel.name = names[2];
+    w.put(2, kernel);
+    wait.duration_ns = 90;
+    wait.name = names[3];
+    w.put(3, note(PROF_EVENT_ID, t + 20, UINT64_MAX, 1));
+    w.put(3, note(PROF_EVENT_ALLOC, t + 61, 1 << 20, 2));
+    w.put(3, note(PROF_EVENT_POOL, t + 62, 1 << 21, 2));
+    w.put(3, wait);
+    w.put(3, note(PROF_EVENT_RELEASE, t + 90, 1 << 20, 2));
+    w.put(3, note(PROF_EVENT_BUSY, t + 100, 50));
+    w.put(3, note(PROF_EVENT_MEMORY, t + 100, 1 << 30));
+    w.put(3, note(PROF_EVENT_OVERHEAD, t + 110, 1000));
+}
+
+void write_kinds(const char *path) {
+    Writer w(path, trainer());
+    const uint32_t names[] = {w.name("evaluate", HOST_TRACE_SIMULATION),
+                              w.name("call", PROF_CATEGORY_ENCLOSING, PROF_LAYER_API),
+                              w.name("kernel", PROF_CATEGORY_ENCLOSING, PROF_LAYER_API),
+                              w.name("wait for a stream", HOST_TRACE_IDLE, PROF_LAYER_API),
+                              w.name("act", HOST_TRACE_POLICY, PROF_LAYER_SCRIPT)};
+    w.stream(0, PROF_STREAM_THREAD, "main");
+    w.stream(1, PROF_STREAM_THREAD, "worker 1");
+    w.stream(2, PROF_STREAM_DEVICE, "GPU 0 stream 7");
+    w.stream(3, PROF_STREAM_DEVICE, "GPU 0: waits, memory");
+    for (int64_t t = kStart; t < kStart + 2000; t += 1000) { // two blocks of each stream
+        put_kinds_of_thread(w, t, names);
+        put_kinds_of_queues(w, t, names);
+    }
+    w.close(kStart + 2000, 4096);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -172,6 +246,8 @@ int main(int argc, char **argv) {
         write_gpu(argv[2], atoll(argv[3]));
     } else if (kind == "hostile") {
         write_hostile(argv[2]);
+    } else if (kind == "kinds") {
+        write_kinds(argv[2]);
     } else if (kind == "empty") {
         Writer(argv[2], make_process(kStart)).close(kStart);
     } else if (kind == "cut") {
@@ -181,7 +257,8 @@ int main(int argc, char **argv) {
         w.put(0, begin(kStart + 90, w.name("within", HOST_TRACE_POLICY)));
         w.abandon();
     } else {
-        fprintf(stderr, "usage: profiler_make_trace gpu PATH EVENTS | hostile PATH | empty PATH | cut PATH\n");
+        fprintf(stderr,
+                "usage: profiler_make_trace gpu PATH EVENTS | hostile PATH | empty PATH | cut PATH | kinds PATH\n");
         return 2;
     }
     return 0;

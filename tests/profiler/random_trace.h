@@ -25,7 +25,9 @@ class RandomTrace {
         for (int i = 0; i < names; i++) {
             int category = chance(0.1) ? static_cast<int>(PROF_CATEGORY_ENCLOSING)
                                        : static_cast<int>(draw(0, HOST_TRACE_CATEGORIES - 1));
-            int layer = chance(0.25) ? PROF_LAYER_API : chance(0.2) ? PROF_LAYER_LIBRARY : PROF_LAYER_CODE;
+            int layer = chance(0.25)  ? PROF_LAYER_API
+                        : chance(0.6) ? PROF_LAYER_CODE
+                                      : static_cast<int>(draw(0, PROF_LAYERS - 1));
             t.names.push_back(make_name("s" + std::to_string(i), category, layer));
         }
         int threads = static_cast<int>(draw(0, 4)), queues = static_cast<int>(draw(threads == 0 ? 1 : 0, 3));
@@ -61,30 +63,31 @@ class RandomTrace {
             e.kind = PROF_EVENT_JOIN;
             size_t of = static_cast<size_t>(draw(0, static_cast<int64_t>(t.streams.size()) - 1));
             e.stream = t.streams[of].info.id + (chance(0.1) ? 1 : 0);
-        } else if (kind < 58) {
+        } else if (kind < 62) {
             e = launch(now, ++correlations_);
+            if (kind >= 56) e.kind = PROF_EVENT_CALL;
             launched_.push_back({now, correlations_});
-        } else if (kind < 61) {
+        } else if (kind < 65) {
             e = make_event(PROF_EVENT_SPLIT, now);
             for (uint64_t &weight : e.weight)
                 weight = chance(0.3) ? static_cast<uint64_t>(draw(1, 1000)) : 0;
-        } else if (kind < 64) {
+        } else if (kind < 68) {
             e = make_event(PROF_EVENT_CAPTURE, now);
             e.node = static_cast<uint64_t>(draw(1, 5));
-        } else if (kind < 66) {
+        } else if (kind < 70) {
             e = make_event(PROF_EVENT_PHASE, now);
             e.phase = static_cast<HostTracePhase>(draw(0, HOST_TRACE_PHASES - 1));
-        } else if (kind < 67) {
+        } else if (kind < 71) {
             e = make_event(PROF_EVENT_DROPPED, now);
             e.count = static_cast<uint64_t>(draw(1, 100));
-        } else if (kind < 70) {
+        } else if (kind < 74) {
             e = make_event(PROF_EVENT_STRETCH, now);
             e.is_plain = chance(0.3);
             e.count = static_cast<uint64_t>(draw(0, 50));
             e.duration_ns = draw(0, 200);
             e.processor_ns = draw(0, 200);
             e.pauses = static_cast<uint64_t>(draw(0, 3));
-        } else if (kind < 71) {
+        } else if (kind < 75) {
             e = make_event(PROF_EVENT_READER, now);
             e.processor_ns = draw(0, 1000);
         }
@@ -104,6 +107,21 @@ class RandomTrace {
         }
     }
 
+    // What is known of a call, instead of an interval of its own.
+    ProfEvent note(const Trace &t, const ProfEvent &of) {
+        static const ProfEventKind kinds[] = {PROF_EVENT_WAIT,  PROF_EVENT_WAIT,    PROF_EVENT_WAIT, PROF_EVENT_ALLOC,
+                                              PROF_EVENT_ALLOC, PROF_EVENT_RELEASE, PROF_EVENT_POOL, PROF_EVENT_ID};
+        ProfEvent e = make_event(kinds[draw(0, 7)], of.time_ns);
+        e.correlation = of.correlation;
+        e.duration_ns = of.duration_ns;
+        e.name = static_cast<uint32_t>(draw(0, static_cast<int64_t>(t.names.size()) - 1));
+        e.memory = static_cast<ProfMemory>(draw(0, PROF_MEMORIES - 1));
+        e.change = static_cast<ProfPoolChange>(draw(0, PROF_POOL_CHANGES - 1));
+        e.id_kind = static_cast<uint8_t>(draw(0, 2));
+        e.count = static_cast<uint64_t>(draw(0, 9));
+        return e;
+    }
+
     void add_queue(const Trace &t, Stream &stream) {
         for (int i = static_cast<int>(draw(0, 25)); i > 0; i--) {
             int64_t from = t.process.start_ns;
@@ -113,9 +131,10 @@ class RandomTrace {
                 from = launched_[at].time;
                 correlation = launched_[at].correlation;
             }
-            ProfEvent e = interval(std::min(from + draw(0, 40), t.end_ns), draw(0, 30), correlation,
-                                   chance(0.3) ? static_cast<uint64_t>(draw(1, 6)) : 0);
+            ProfEvent e = interval(std::min(from + (chance(0.5) ? draw(0, 3) : draw(0, 40)), t.end_ns), draw(0, 30),
+                                   correlation, chance(0.3) ? static_cast<uint64_t>(draw(1, 6)) : 0);
             e.work = static_cast<ProfDeviceWork>(draw(0, PROF_DEVICE_WORKS - 1));
+            if (chance(0.5)) e = note(t, e);
             stream.events.push_back(e);
             if (!chance(0.1)) continue;
             e = make_event(PROF_EVENT_DROPPED, e.time_ns);

@@ -304,13 +304,15 @@ TEST_F(Record, CallsOfADevicesInterface) {
             HOST_TRACE_SCOPE(SIMULATION, "A");
             for (uint64_t i = 1; i <= CALLS; i++) {
                 uint64_t number = t * 100000 + i;
-                prof_record_call_begin(recorder_, call, false, number);
-                if (i % 1000 == 0) prof_record_launch(recorder_, number + 50000);
+                prof_record_call_begin(recorder_, call, false, i % 3 != 0, number);
+                if (i % 1000 == 0) prof_record_call_number(recorder_, true, number + 50000);
                 if (i % 100 == 0) prof_record_capture(recorder_, number << 32);
                 if (i % 200 == 0) prof_record_clone(recorder_, number << 32 | 1, number << 32);
                 prof_record_call_end(recorder_);
-                if (i % 10 == 0) prof_record_call_begin(recorder_, wait, true, 0), prof_record_call_end(recorder_);
-                if (i % 10 == 0) prof_record_call_begin(recorder_, other, false, 0), prof_record_call_end(recorder_);
+                if (i % 10 == 0)
+                    prof_record_call_begin(recorder_, wait, true, false, 0), prof_record_call_end(recorder_);
+                if (i % 10 == 0)
+                    prof_record_call_begin(recorder_, other, false, false, 0), prof_record_call_end(recorder_);
                 if (i % 1000 == 0) std::this_thread::yield();
             }
         });

@@ -170,12 +170,43 @@ TEST(Summary, TheReportOfAGpu) {
     EXPECT_EQ(std::string::npos, text.find("No GPU time")) << text;
 }
 
+ProfEvent change(ProfEventKind kind, int64_t time_ns, uint64_t correlation, uint64_t count) {
+    ProfEvent event = make_event(kind, time_ns);
+    event.correlation = correlation;
+    event.count = count;
+    return event;
+}
+
+TEST(Summary, TheReportOfCalls) {
+    Trace t = gpu_trace();
+    t.names.push_back(make_name("wait for a stream", HOST_TRACE_IDLE, PROF_LAYER_API));
+    ProfEvent call = launch(20, 5), wait = change(PROF_EVENT_WAIT, 40, 5, 0);
+    call.kind = PROF_EVENT_CALL;
+    wait.duration_ns = 30;
+    wait.name = static_cast<uint32_t>(t.names.size() - 1);
+    t.streams[0].events = {begin(0, 0), launch(10, 1), call, end(100)};
+    t.streams[1].events = {change(PROF_EVENT_ID, 10, 1, 7),
+                           change(PROF_EVENT_ALLOC, 30, 5, 3 << 20),
+                           change(PROF_EVENT_POOL, 35, 5, 1 << 20),
+                           wait,
+                           change(PROF_EVENT_RELEASE, 50, 5, 3 << 20),
+                           interval(60, 100, 1)};
+    std::string text = printed(t);
+    for (const char *words :
+         {"Threads waited for it 1 times within calls, 0.000 ms in all.", "wait for a stream",
+          "Memory that was allocated: device 1 times, 3.000 MiB, at most 3.000 MiB held.", " 1 times, 3.000 MiB.\n",
+          "Pools: 1 made, 0 trimmed, 0 destroyed; none had more than 1.000 MiB.",
+          "Launches were made under 1 ids of another tool; --json has them."})
+        EXPECT_NE(std::string::npos, text.find(words)) << words << "\n" << text;
+}
+
 TEST(Summary, DenseScopesAreNotCorrectedFor) {
     char host[PROF_TEXT_MAX] = "";
     gethostname(host, sizeof host - 1);
     ProfCost cost = {};
     TraceFile file, costs;
-    ASSERT_EQ(STATUS_OK, prof_cost_measure(&cost)) << host_message();
+    ProfCostMissing missing;
+    ASSERT_EQ(STATUS_OK, prof_cost_measure("/no/python", &cost, &missing)) << host_message();
     for (ProfEstimate &e : cost.each_ns)
         e = {10, 10, 10};
     ASSERT_EQ(STATUS_OK, prof_cost_save(&cost, costs.path())) << host_message();

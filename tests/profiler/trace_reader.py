@@ -10,7 +10,13 @@ from collections import defaultdict
 MAGIC, HEADER = b"SHPT", 40
 PROCESS, STREAM, NAMES, EVENTS, CLOCK, END = range(1, 7)
 KINDS = ["END", "BEGIN", "JOIN", "LAUNCH", "INTERVAL", "SPLIT", "CAPTURE", "OTHER"]
-NOTES = {3: "BUSY", 4: "MEMORY", 5: "OVERHEAD"}  # of a device: codes of OTHER
+# Codes of OTHER: name, and what its bytes are. "b": a u8, else a varint.
+CODES = {1: ("PHASE", {"phase": "v"}), 2: ("DROPPED", {"count": "v"}), 3: ("BUSY", {"count": "v"}), 4: ("MEMORY", {"count": "v"}),
+         5: ("OVERHEAD", {"count": "v"}),
+         6: ("STRETCH", {"plain": "b", "units": "v", "duration": "v", "processor": "v", "pauses": "v"}), 7: ("READER", {"processor": "v"}),
+         8: ("CALL", {"correlation": "v"}), 9: ("WAIT", {"duration": "v", "correlation": "v", "name": "v"}),
+         10: ("ALLOC", {"kind": "b", "count": "v", "correlation": "v"}), 11: ("RELEASE", {"kind": "b", "count": "v", "correlation": "v"}),
+         12: ("POOL", {"change": "b", "count": "v", "correlation": "v"}), 13: ("ID", {"kind": "b", "id": "v", "correlation": "v"})}  # fmt: skip
 
 
 def fnv(data):
@@ -57,7 +63,7 @@ def blocks(data):
         version, kind = header.fixed(2), header.fixed(2)
         length, events, stream, sequence = (header.fixed(4) for _ in range(4))
         payload = data[at + HEADER : at + HEADER + length]
-        if version == 1 and len(payload) == length and fnv(payload) == header.fixed(8):
+        if version in (1, 2) and len(payload) == length and fnv(payload) == header.fixed(8):
             yield kind, events, stream, sequence, payload
         at += HEADER + length
 
@@ -80,14 +86,18 @@ def content(kind, body):
     if kind == "OTHER":
         code, length = body.fixed(1), body.varint()
         body.at += length
-        return {"code": code, "bytes": body.data[body.at - length : body.at]}
+        if code not in CODES:
+            return {"code": code}
+        within = Bytes(body.data[body.at - length : body.at])
+        fields = CODES[code][1]
+        return {"code": code, **{name: within.fixed(1) if size == "b" else within.varint() for name, size in fields.items()}}
     return {}
 
 
 class Trace:
     def __init__(self, data):
         self.process, self.streams, self.names, self.clocks, self.end = {}, {}, {}, [], None
-        self.notes = defaultdict(list)
+        self.notes = defaultdict(list)  # of each kind: contents, stream after stream
         self.events = defaultdict(list)  # of each stream: (time, kind, content)
         for kind, events, stream, _, payload in blocks(data):
             body = Bytes(payload)
@@ -116,24 +126,43 @@ class Trace:
             head = body.varint()
             time += head >> 3
             kind = KINDS[head & 7]
-            to.append((max(time, to[-1][0] if to else 0), kind, content(kind, body)))
-            if kind == "OTHER" and to[-1][2]["code"] in NOTES:
-                self.notes[NOTES[to[-1][2]["code"]]].append(Bytes(to[-1][2]["bytes"]).varint())
+            what = content(kind, body)
+            if kind == "OTHER":
+                kind = CODES.get(what.pop("code"), ("OTHER", {}))[0]
+            to.append((max(time, to[-1][0] if to else 0), kind, what))
+            self.notes[kind].append(what)
 
     def scopes(self):
         """path -> [count, nanoseconds of all threads]; "(outside)" where no scope is open."""
         main = [i for i, s in self.streams.items() if s["main"]] or sorted(self.streams)[:1]
-        merged = sorted((e[0], stream, i, e) for stream, events in self.events.items() if not self.streams[stream]["device"]
-                        for i, e in enumerate(events))  # fmt: skip
+        merged = sorted((e[0], self.streams[stream]["device"], stream, i, e) for stream, events in self.events.items()
+                        for i, e in enumerate(events) if e[1] == "WAIT" or not self.streams[stream]["device"])  # fmt: skip
         stacks, since, sums = defaultdict(list), {i: self.process["start_ns"] for i in main}, defaultdict(lambda: [0, 0])
+        calls, waits = {}, {}  # correlation -> stream and scopes; stream -> path and end
 
         def account(stream, time):
             path = stacks[stream][-1] if stacks[stream] else "(outside)"
+            if stream in waits:
+                within, end = waits[stream]
+                sums[within][1] += min(end, time) - since[stream]
+                since[stream] = min(end, time)
             sums[path][1] += time - since.get(stream, time)
             since[stream] = time
 
-        for time, stream, _, (_, kind, what) in merged:
+        for time, _, stream, _, (_, kind, what) in merged:
+            if kind == "WAIT":
+                caller, stack = calls.get(what["correlation"], (None, None))
+                if caller is None or stack != stacks[caller] or (caller in waits and waits[caller][1] > time):
+                    continue
+                account(caller, time)
+                path = (stack[-1] if stack else "") + "/" + self.names[what["name"]]["name"]
+                waits[caller] = path, time + what["duration"]
+                sums[path][0] += 1
+                continue
             account(stream, time)
+            waits.pop(stream, None)
+            if kind in ("LAUNCH", "CALL"):
+                calls[what["correlation"]] = stream, list(stacks[stream])
             if kind == "END" and stacks[stream]:
                 stacks[stream].pop()
             elif kind in ("BEGIN", "JOIN"):

@@ -18,6 +18,55 @@ std::vector<ProfEvent> read_stream(ProfReader *reader, int stream) {
     return events;
 }
 
+// What is said by an event of kind OTHER.
+void expect_note(const ProfEvent &expected, const ProfEvent &found) {
+    switch (expected.kind) {
+    case PROF_EVENT_PHASE:
+        EXPECT_EQ(expected.phase, found.phase);
+        break;
+    case PROF_EVENT_STRETCH:
+        EXPECT_EQ(expected.is_plain, found.is_plain);
+        EXPECT_EQ(expected.duration_ns, found.duration_ns);
+        EXPECT_EQ(expected.pauses, found.pauses);
+        EXPECT_EQ(expected.count, found.count);
+        [[fallthrough]];
+    case PROF_EVENT_READER:
+        EXPECT_EQ(expected.processor_ns, found.processor_ns);
+        break;
+    case PROF_EVENT_WAIT:
+        EXPECT_EQ(expected.duration_ns, found.duration_ns);
+        EXPECT_EQ(expected.name, found.name);
+        [[fallthrough]];
+    case PROF_EVENT_CALL:
+        EXPECT_EQ(expected.correlation, found.correlation);
+        break;
+    case PROF_EVENT_ALLOC:
+    case PROF_EVENT_RELEASE:
+        EXPECT_EQ(expected.memory, found.memory);
+        EXPECT_EQ(expected.correlation, found.correlation);
+        EXPECT_EQ(expected.count, found.count);
+        break;
+    case PROF_EVENT_POOL:
+        EXPECT_EQ(expected.change, found.change);
+        EXPECT_EQ(expected.correlation, found.correlation);
+        EXPECT_EQ(expected.count, found.count);
+        break;
+    case PROF_EVENT_ID:
+        EXPECT_EQ(expected.id_kind, found.id_kind);
+        EXPECT_EQ(expected.correlation, found.correlation);
+        EXPECT_EQ(expected.count, found.count);
+        break;
+    case PROF_EVENT_DROPPED:
+    case PROF_EVENT_BUSY:
+    case PROF_EVENT_MEMORY:
+    case PROF_EVENT_OVERHEAD:
+        EXPECT_EQ(expected.count, found.count);
+        break;
+    default:
+        break;
+    }
+}
+
 void expect_event(const ProfEvent &expected, const ProfEvent &found) {
     ASSERT_EQ(expected.kind, found.kind);
     EXPECT_EQ(expected.time_ns, found.time_ns);
@@ -46,16 +95,8 @@ void expect_event(const ProfEvent &expected, const ProfEvent &found) {
     case PROF_EVENT_CAPTURE:
         EXPECT_EQ(expected.node, found.node);
         break;
-    case PROF_EVENT_PHASE:
-        EXPECT_EQ(expected.phase, found.phase);
-        break;
-    case PROF_EVENT_DROPPED:
-    case PROF_EVENT_BUSY:
-    case PROF_EVENT_MEMORY:
-    case PROF_EVENT_OVERHEAD:
-        EXPECT_EQ(expected.count, found.count);
-        break;
     default:
+        expect_note(expected, found);
         break;
     }
 }
@@ -75,7 +116,7 @@ class Generator {
         t.process.env_steps = PROF_COUNT_MAX - 1;
         for (int i = 0; i < names; i++)
             t.names.push_back(
-                make_name("name " + std::to_string(i), i % 2 == 0 ? i % 7 : PROF_CATEGORY_ENCLOSING, i % 3));
+                make_name("name " + std::to_string(i), i % 2 == 0 ? i % 7 : PROF_CATEGORY_ENCLOSING, i % PROF_LAYERS));
         t.streams = {{make_stream(0, PROF_STREAM_THREAD, true), {}},
                      {make_stream(7, PROF_STREAM_THREAD), {}},
                      {make_stream(300, PROF_STREAM_DEVICE, false, 99), {}}};
@@ -95,24 +136,34 @@ class Generator {
     uint32_t name() { return static_cast<uint32_t>(random_() % names_); }
 
     ProfEvent device_event(int64_t now) {
-        static const ProfEventKind notes[] = {PROF_EVENT_DROPPED, PROF_EVENT_BUSY, PROF_EVENT_MEMORY,
-                                              PROF_EVENT_OVERHEAD};
+        static const ProfEventKind notes[] = {PROF_EVENT_DROPPED,  PROF_EVENT_BUSY, PROF_EVENT_MEMORY,
+                                              PROF_EVENT_OVERHEAD, PROF_EVENT_WAIT, PROF_EVENT_ALLOC,
+                                              PROF_EVENT_RELEASE,  PROF_EVENT_POOL, PROF_EVENT_ID};
         ProfEvent e = interval(now, static_cast<int64_t>(number()), random_(), random_());
-        if (random_() % 10 == 0) {
-            e.kind = notes[random_() % 4];
+        if (random_() % 4 == 0) {
+            e.kind = notes[random_() % (sizeof notes / sizeof notes[0])];
             e.count = e.kind == PROF_EVENT_BUSY ? random_() % 101 : number();
         }
         e.work = static_cast<ProfDeviceWork>(random_() % PROF_DEVICE_WORKS);
+        e.memory = static_cast<ProfMemory>(random_() % PROF_MEMORIES);
+        e.change = static_cast<ProfPoolChange>(random_() % PROF_POOL_CHANGES);
+        e.id_kind = static_cast<uint8_t>(random_());
+        if (e.kind == PROF_EVENT_ID) e.count = random_();
         e.name = name();
         e.threads = random_() >> (random_() % 64);
         return e;
     }
 
     ProfEvent thread_event(int64_t now) {
-        static const ProfEventKind kinds[] = {PROF_EVENT_END,     PROF_EVENT_BEGIN,  PROF_EVENT_JOIN, PROF_EVENT_LAUNCH,
-                                              PROF_EVENT_CAPTURE, PROF_EVENT_PHASE,  PROF_EVENT_END,  PROF_EVENT_SPLIT,
-                                              PROF_EVENT_BEGIN,   PROF_EVENT_DROPPED};
-        ProfEvent e = make_event(kinds[random_() % 10], now);
+        static const ProfEventKind kinds[] = {
+            PROF_EVENT_END,   PROF_EVENT_BEGIN,   PROF_EVENT_JOIN,  PROF_EVENT_LAUNCH, PROF_EVENT_CAPTURE,
+            PROF_EVENT_PHASE, PROF_EVENT_END,     PROF_EVENT_SPLIT, PROF_EVENT_BEGIN,  PROF_EVENT_DROPPED,
+            PROF_EVENT_CALL,  PROF_EVENT_STRETCH, PROF_EVENT_READER};
+        ProfEvent e = make_event(kinds[random_() % (sizeof kinds / sizeof kinds[0])], now);
+        e.is_plain = random_() % 2 == 0;
+        e.duration_ns = static_cast<int64_t>(number());
+        e.processor_ns = static_cast<int64_t>(number());
+        e.pauses = random_() >> (random_() % 64);
         e.name = name();
         e.stream = static_cast<uint32_t>(random_() % PROF_STREAMS_MAX);
         e.correlation = random_() >> (random_() % 64);
@@ -313,7 +364,7 @@ TEST(Trace, AnotherVersionIsNamed) {
     }
     ProfReader *reader = nullptr;
     ASSERT_EQ(STATUS_CORRUPT, prof_reader_open_memory(bytes.data(), bytes.size(), "new", &reader));
-    EXPECT_STREQ("new: a trace of version 9; this program reads version 1", host_message());
+    EXPECT_STREQ("new: a trace of version 9; this program reads versions 1 to 2", host_message());
 }
 
 TEST(Trace, BlocksOfUnknownTypesArePassedOver) {

@@ -1,5 +1,6 @@
 #include "tests/vgpu/cupti/memory_records.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -18,6 +19,7 @@ struct MemoryChange {
     bool is_release = false, is_async = false, is_per_thread = false;
     CUpti_ActivityMemoryKind kind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
     uint64_t address = 0, bytes = 0;
+    uint64_t pool = 0; // that was named; 0: none
     cudaStream_t stream = nullptr;
 };
 
@@ -38,6 +40,11 @@ MemoryChange release(const void *pointer) {
     MemoryChange change;
     change.is_release = true;
     change.address = number(pointer);
+    return change;
+}
+
+MemoryChange from_pool(MemoryChange change, cudaMemPool_t pool) {
+    change.pool = number(pool);
     return change;
 }
 
@@ -71,9 +78,9 @@ constexpr Reader READERS[] = {
     READER(cudaMallocAsync_ptsz_v11020,
            in_stream(allocation(DEVICE, values.devPtr, values.size), values.hStream, true)),
     READER(cudaMallocFromPoolAsync_v11020,
-           in_stream(allocation(DEVICE, values.ptr, values.size), values.stream, false)),
+           from_pool(in_stream(allocation(DEVICE, values.ptr, values.size), values.stream, false), values.memPool)),
     READER(cudaMallocFromPoolAsync_ptsz_v11020,
-           in_stream(allocation(DEVICE, values.ptr, values.size), values.stream, true)),
+           from_pool(in_stream(allocation(DEVICE, values.ptr, values.size), values.stream, true), values.memPool)),
     READER(cudaFree_v3020, release(values.devPtr)),
     READER(cudaFreeHost_v3020, release(values.ptr)),
     READER(cudaFreeAsync_v11020, in_stream(release(values.devPtr), values.hStream, false)),
@@ -87,10 +94,16 @@ const Reader *find_reader(uint32_t cbid) {
     return nullptr;
 }
 
+// A pool's bytes in use, and those that it keeps: the most that were in use, until it is trimmed.
+struct Pool {
+    uint64_t used = 0, size = 0;
+};
+
 // Memory that was allocated while it was recorded: a release says how much, and of what kind.
 struct Live {
     std::mutex mutex;
     std::map<uint64_t, MemoryChange> by_address;
+    std::map<uint64_t, Pool> pools;
 };
 
 Live &live() {
@@ -103,11 +116,15 @@ void keep(MemoryChange &change) {
     auto &all = live().by_address;
     if (!change.is_release) {
         all[change.address] = change;
+        Pool &pool = live().pools[change.pool];
+        pool.used += change.bytes;
+        pool.size = std::max(pool.size, pool.used);
         return;
     }
     auto found = all.find(change.address);
     if (found == all.end()) return;
     change.kind = found->second.kind, change.bytes = found->second.bytes;
+    live().pools[found->second.pool].used -= change.bytes;
     all.erase(found);
 }
 
@@ -153,6 +170,16 @@ std::optional<CUpti_ActivityMemoryPool3> pool_change(const ApiCall &call) {
     }
 }
 
+void follow_pool(CUpti_ActivityMemoryPool3 &record) {
+    std::lock_guard lock(live().mutex);
+    Pool &pool = live().pools[record.address];
+    if (record.memoryPoolOperationType == CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_TRIMMED)
+        pool.size = std::max(pool.used, std::min<uint64_t>(pool.size, record.minBytesToKeep));
+    record.size = pool.size, record.utilizedSize = pool.used;
+    if (record.memoryPoolOperationType == CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_DESTROYED)
+        live().pools.erase(record.address);
+}
+
 bool is_pool_call(uint32_t cbid) {
     return cbid == CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolCreate_v11020 ||
            cbid == CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolDestroy_v11020 ||
@@ -174,6 +201,7 @@ void record_memory(const ApiCall &call, uint64_t end) {
         keep(change);
         put_memory(call, change, end);
     } else if (auto pool = pool_change(call)) {
+        follow_pool(*pool);
         pool->kind = CUPTI_ACTIVITY_KIND_MEMORY_POOL;
         pool->memoryPoolType = CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL;
         pool->correlationId = call.correlation;

@@ -239,6 +239,10 @@ bool call_has_records(const ApiCall &call) {
            call_has_memory_records(call);
 }
 
+bool call_has_work(const ApiCall &call) {
+    return kind_is_on(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) && launched_name(call) != nullptr;
+}
+
 void record_call(const ApiCall &call, uint64_t end) {
     CUpti_CallbackId driver = driver_call(call);
     bool has_driver = driver != CUPTI_DRIVER_TRACE_CBID_INVALID && driver_call_is_on(driver);

@@ -12,6 +12,8 @@ void record_work(const DeviceWork &work);
 void record_call(const ApiCall &call, uint64_t end);
 // Whether a call will have records of a kind that is on, its own as the runtime's apart.
 bool call_has_records(const ApiCall &call);
+// Whether it launches a kernel that is recorded.
+bool call_has_work(const ApiCall &call);
 void record_overhead(CUpti_ActivityOverheadKind kind, uint64_t begin, uint64_t end);
 void record_devices();
 void record_contexts();

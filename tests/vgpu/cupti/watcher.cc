@@ -15,6 +15,7 @@ namespace {
 struct ObservingCosts {
     uint64_t call_before = vgpu_number_setting("VGPU_COST_CALL_BEFORE", 0, 0, 1'000'000'000);
     uint64_t call_inside = vgpu_number_setting("VGPU_COST_CALL_INSIDE", 0, 0, 1'000'000'000);
+    uint64_t record = vgpu_number_setting("VGPU_COST_RECORD", 0, 0, 1'000'000'000);
     uint64_t kernel = vgpu_number_setting("VGPU_COST_TRACED_KERNEL", 0, 0, 1'000'000'000);
 };
 
@@ -72,6 +73,8 @@ class Watcher final : public Observer {
     }
 
     void leave(ApiCall &call) override {
+        bool is_traced = call.has_callback || call.is_recorded;
+        if (is_traced && (call_has_records(call) || call_has_work(call))) spend(observing_costs().record);
         if (call.is_recorded) record_call(call, vgpu_now());
         tell_synchronization(call);
         if (call.has_callback) tell_call(call, CUPTI_API_EXIT);
