@@ -117,13 +117,13 @@ void launch_emit_slurm(const LaunchJob *job, FILE *stream) {
     put_header(job, stream);
     put_setting(stream, "program", length > 0 ? program : job->run->trainer->tool);
     put_setting(stream, "folder", job->folder);
-    fprintf(stream, "each=(--cpus-per-task=\"$SLURM_CPUS_PER_TASK\"%s)\n", job->needs_gpu ? " --gpus-per-task=1" : "");
     if (job->evaluators > 0 || job->scales) {
         fputs("jobs=$folder/slurm-jobs # of evaluators\n"
               "submit() { sbatch --parsable --array=\"1-$1\" --ntasks=1 \"$0\" | cut -d ';' -f 1 >>\"$jobs\"; }\n",
               stream);
     }
-    if (job->scales) put_hook(stream);
+    if (job->scales) put_hook(stream); // which is called without a job's variables
+    fprintf(stream, "each=(--cpus-per-task=\"$SLURM_CPUS_PER_TASK\"%s)\n", job->needs_gpu ? " --gpus-per-task=1" : "");
     if (job->has_evaluators) put_evaluator(job, stream);
     put_evaluators(job, stream);
     put_trainers(job, stream);

@@ -68,7 +68,8 @@ static Status check_bounds(const LaunchRun *run) {
         return host_fail(STATUS_USAGE, "--max-workers %lld: all workers are trainers, of which there are at most %d",
                          most, HOST_GROUP_MAX);
     }
-    if (!has_hook && host_config_layer(&run->config, "scale_interval") == CONFIG_ARGS)
+    bool brings_hook = launch_emits(run) && most > 0; // the text that is made
+    if (!has_hook && !brings_hook && host_config_layer(&run->config, "scale_interval") == CONFIG_ARGS)
         return host_fail(STATUS_USAGE, "--scale-interval is for --scale-hook, which is not there");
     return STATUS_OK;
 }

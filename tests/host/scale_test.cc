@@ -11,9 +11,9 @@ namespace {
 
 // A run whose generations have `work` worker-seconds to share out, in at most `most` parts, and `rest_s` in which one
 // worker does what cannot be shared.
-class Run {
+class ToyRun {
   public:
-    Run(int min, int max, int started, double interval_s = 10.0) {
+    ToyRun(int min, int max, int started, double interval_s = 10.0) {
         HostScaleOptions options = {};
         options.min = min;
         options.max = max;
@@ -50,7 +50,7 @@ class Run {
 };
 
 TEST(Scale, WhatIsLostIsWantedAgainAfterAWhile) {
-    Run run(1, 8, 4);
+    ToyRun run(1, 8, 4);
     run.work_s = 3.0;
     run.rest_s = 0.25; // 4 workers: three quarters of their time
     run.pass(30);
@@ -67,7 +67,7 @@ TEST(Scale, WhatIsLostIsWantedAgainAfterAWhile) {
 }
 
 TEST(Scale, BelowTheLeastIsSoon) {
-    Run run(3, 8, 1);
+    ToyRun run(3, 8, 1);
     run.pass(1, false);
     EXPECT_EQ(HOST_SCALE_NONE, run.scale.reason);
     run.pass(2, false);
@@ -76,7 +76,7 @@ TEST(Scale, BelowTheLeastIsSoon) {
 }
 
 TEST(Scale, BusyWorkersAreDoubledUpToTheMost) {
-    Run run(1, 11, 1);
+    ToyRun run(1, 11, 1);
     run.pass(15);
     EXPECT_EQ(2, run.workers);
     run.pass(15);
@@ -89,7 +89,7 @@ TEST(Scale, BusyWorkersAreDoubledUpToTheMost) {
 }
 
 TEST(Scale, NoMoreThanARoundHasWorkFor) {
-    Run run(1, 100, 2);
+    ToyRun run(1, 100, 2);
     run.most = 5;
     run.pass(300);
     EXPECT_EQ(5, run.workers);
@@ -97,14 +97,14 @@ TEST(Scale, NoMoreThanARoundHasWorkFor) {
 }
 
 TEST(Scale, MessagesAreNoWork) {
-    Run run(1, 100, 2);
+    ToyRun run(1, 100, 2);
     run.lease_s = 0.001;
     run.pass(100);
     EXPECT_EQ(2, run.workers);
 }
 
 TEST(Scale, IdleWorkersAreHalvedDownToTheLeast) {
-    Run run(2, 16, 16);
+    ToyRun run(2, 16, 16);
     run.rest_s = 100.0;
     run.pass(15);
     EXPECT_EQ(8, run.workers);
@@ -117,7 +117,7 @@ TEST(Scale, IdleWorkersAreHalvedDownToTheLeast) {
 TEST(Scale, ItSettles) {
     for (double rest_s : {0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0}) {
         for (int started : {1, 2, 3, 5, 8, 13, 40, 64}) {
-            Run run(1, 64, started);
+            ToyRun run(1, 64, started);
             run.rest_s = rest_s;
             run.pass(400);
             int changes = run.changes, workers = run.workers;
@@ -134,7 +134,7 @@ TEST(Scale, ItSettles) {
 }
 
 TEST(Scale, OneWorkerTriesASecondOneOnce) {
-    Run run(1, 8, 1);
+    ToyRun run(1, 8, 1);
     run.rest_s = 1000.0;
     run.pass(100);
     EXPECT_EQ(1, run.workers);
@@ -146,7 +146,7 @@ TEST(Scale, OneWorkerTriesASecondOneOnce) {
 
 // Work that comes and goes: each turn has to wait for longer.
 TEST(Scale, ToAndFroIsSlowedDown) {
-    Run run(2, 64, 4);
+    ToyRun run(2, 64, 4);
     int turns[2] = {0, 0};
     for (int half = 0; half < 2; half++) {
         int before = run.changes;
@@ -160,7 +160,7 @@ TEST(Scale, ToAndFroIsSlowedDown) {
 }
 
 TEST(Scale, WorkersThatJoinOfThemselvesStay) {
-    Run run(1, 8, 2);
+    ToyRun run(1, 8, 2);
     run.work_s = 3.0;
     run.rest_s = 0.25;
     run.pass(1, false);
