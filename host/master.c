@@ -44,7 +44,7 @@ void master_tell_supervisor(const Master *m, const char *line) {
 
 // ---- membership ----------------------------------------------------------------------------------------------------
 
-MasterWorker *master_trainer(const Master *m) {
+MasterWorker *master_trainer(Master *m) {
     for (int i = m->worker_count - 1; i >= 0; i--) // the newest
         if (m->workers[i].role == HOST_ROLE_TRAINER) return &m->workers[i];
     return NULL;
@@ -59,17 +59,14 @@ int master_helpers(const Master *m) {
     return count;
 }
 
-int master_present(const Master *m) {
-    const MasterWorker *trainer = master_trainer(m);
-    return master_helpers(m) + (trainer != NULL && !trainer->is_hung);
-}
+int master_present(const Master *m) { return 1 + master_helpers(m); }
 
 bool master_is_patient(const Master *m) { return host_now_s() - m->helper_s < PATIENCE_S; }
 
 bool master_is_short(Master *m) {
     const MasterWorker *trainer = master_trainer(m);
     int helpers = master_helpers(m);
-    if (1 + helpers < m->options->min_workers) return true;
+    if (master_present(m) < m->options->min_workers) return true;
     return trainer != NULL && trainer->label <= m->careful_label && helpers == 0 && master_is_patient(m);
 }
 

@@ -100,9 +100,9 @@ void master_forward(Master *m, MasterWorker *worker, zmq_msg_t *frame);
 void master_begin_epoch(Master *m); // the set of workers has changed
 void master_set_ready(Master *m, MasterWorker *worker);
 void master_set_hung(Master *m, MasterWorker *worker); // others get its lease; it is to restart
-MasterWorker *master_trainer(const Master *m);         // NULL: none
+MasterWorker *master_trainer(Master *m);               // NULL: none
 int master_helpers(const Master *m); // evaluators and followers that are ready, and neither hang nor leave
-int master_present(const Master *m); // those, and the trainer
+int master_present(const Master *m); // those, and the trainer, which is always there or started again
 
 // Whether the trainer had better leave what is suspect to helpers: some were there a short time ago.
 bool master_is_patient(const Master *m);

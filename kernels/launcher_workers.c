@@ -51,7 +51,8 @@ static Status check_bounds(const LaunchRun *run) {
     long long least = (long long)host_config_int(&run->config, "min_workers");
     long long most = (long long)host_config_int(&run->config, "max_workers");
     bool has_hook = launch_text(run, "scale_hook")[0] != '\0';
-    bool may_join = has_hook || launch_text(run, "bind_address")[0] != '\0';
+    bool brings_hook = launch_emits(run) && most > 0; // the text that is made
+    bool may_join = has_hook || brings_hook || launch_text(run, "bind_address")[0] != '\0';
     if (least > workers && !may_join) {
         return host_fail(STATUS_USAGE, "--min-workers %lld: there are %lld workers; --bind-address lets others join",
                          least, workers);
@@ -68,7 +69,6 @@ static Status check_bounds(const LaunchRun *run) {
         return host_fail(STATUS_USAGE, "--max-workers %lld: all workers are trainers, of which there are at most %d",
                          most, HOST_GROUP_MAX);
     }
-    bool brings_hook = launch_emits(run) && most > 0; // the text that is made
     if (!has_hook && !brings_hook && host_config_layer(&run->config, "scale_interval") == CONFIG_ARGS)
         return host_fail(STATUS_USAGE, "--scale-interval is for --scale-hook, which is not there");
     return STATUS_OK;
