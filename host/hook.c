@@ -61,8 +61,8 @@ static void report(const HostHook *hook, const char *what) {
 }
 
 static void start(HostHook *hook, const HostHookWish *wish, double now_s) {
-    bool is_same = hook->wish.workers == wish->workers && hook->wish.wanted == wish->wanted;
-    hook->delay = !is_same ? 1.0 : hook->delay < DELAY_MOST ? 2.0 * hook->delay : DELAY_MOST;
+    hook->delay = hook->is_news ? 1.0 : hook->delay < DELAY_MOST ? 2.0 * hook->delay : DELAY_MOST;
+    hook->is_news = false;
     hook->wish = *wish;
     hook->started_s = now_s;
     hook->next_s = now_s + hook->options.interval_s * hook->delay;
@@ -120,12 +120,12 @@ static void watch(HostHook *hook, double now_s) {
 
 void host_hook_look(HostHook *hook, const HostHookWish *wish, double now_s) {
     if (hook->options.command[0] == '\0') return;
+    if (wish->workers != hook->wish.workers || wish->wanted != hook->wish.wanted) hook->is_news = true;
+    if (hook->is_news && hook->started_s > 0) hook->next_s = hook->started_s + hook->options.interval_s;
     if (hook->pid > 0) {
         watch(hook, now_s);
-    } else if (wish->reason != HOST_SCALE_NONE && wish->wanted != wish->workers) {
-        bool is_news = wish->workers != hook->wish.workers || wish->wanted != hook->wish.wanted;
-        double soonest_s = is_news && hook->started_s > 0 ? hook->started_s + hook->options.interval_s : hook->next_s;
-        if (now_s >= soonest_s) start(hook, wish, now_s);
+    } else if (wish->reason != HOST_SCALE_NONE && wish->wanted != wish->workers && now_s >= hook->next_s) {
+        start(hook, wish, now_s);
     }
 }
 

@@ -3,8 +3,9 @@
 //
 // It is told what is wanted by its environment, beside what the options say:
 //
-//     SHOAL_WORKERS   how many there are     SHOAL_WANTED   how many are wanted     SHOAL_REASON   a HostScaleReason's
-//     name
+//     SHOAL_WORKERS   how many there are
+//     SHOAL_WANTED    how many are wanted
+//     SHOAL_REASON    a HostScaleReason's name
 //
 // SHOAL_SECRET is not in it. Its standard output goes to standard error, its input is empty, and it is the first of a
 // process group. What does not end within twice the interval is ended, with its group; what it has started in the
@@ -44,6 +45,7 @@ typedef struct HostHook {
     pid_t pid;         // 0: it does not run
     double started_s, next_s;
     double delay; // intervals until the next call
+    bool is_news; // another wish was seen since the last call
     bool is_late; // and was told to end
 } HostHook;
 
