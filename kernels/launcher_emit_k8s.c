@@ -176,9 +176,9 @@ static void put_own_address(const char *port, FILE *stream) {
 }
 
 // Runs a command so that its end by SIGTERM counts as a failure, which a Job starts again: it has ended well itself.
-static const char run_it[] =
-    "\"$@\" & child=$!; trap 'stopped=1; kill -TERM \"$child\"' TERM; wait \"$child\"; status=$?; "
-    "if [ -n \"${stopped:-}\" ]; then wait \"$child\"; exit 143; fi; exit \"$status\"";
+static const char run_it[] = "trap 'stopped=1; ${child:+kill -TERM $child}' TERM; \"$@\" & child=$!; "
+                             "if [ -n \"${stopped:-}\" ]; then kill -TERM \"$child\"; fi; wait \"$child\"; status=$?; "
+                             "if [ -n \"${stopped:-}\" ]; then wait \"$child\"; exit 143; fi; exit \"$status\"";
 
 // The first pod's command: a shell that looks whether the run is there, "$0" being its folder.
 static Status put_start(const LaunchJob *job, FILE *stream) {
