@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,8 +22,16 @@ static Status split_address(const char *address, char host[HOST_ADDRESS_MAX], ch
         host[length - 2] = '\0';
     }
     snprintf(port, 16, "%s", strcmp(colon + 1, "*") == 0 ? "0" : colon + 1);
+    return STATUS_OK;
+}
+
+// The same, and that the port is one.
+static Status read_address(const char *address, int64_t least_port, char host[HOST_ADDRESS_MAX], char port[16]) {
+    char what[HOST_ADDRESS_MAX + 32];
     int64_t number;
-    return host_parse_int("port", port, 0, 65535, "", &number);
+    TRY(split_address(address, host, port));
+    snprintf(what, sizeof what, "the port of %.200s", address);
+    return host_parse_int(what, port, least_port, 65535, "", &number);
 }
 
 static void join_address(const char *host, const char *port, char *address, size_t size) {
@@ -36,8 +45,20 @@ static bool is_everywhere(const char *host) {
 
 Status host_address_host(const char *address, char host[HOST_ADDRESS_MAX], bool *everywhere) {
     char port[16];
-    TRY(split_address(address, host, port));
+    TRY(read_address(address, 0, host, port));
     *everywhere = is_everywhere(host);
+    return STATUS_OK;
+}
+
+Status host_address_check(const char *address) {
+    char host[HOST_ADDRESS_MAX], port[16];
+    return read_address(address, 1, host, port);
+}
+
+Status host_address_port(const char *address, int *port) {
+    char host[HOST_ADDRESS_MAX], text[16];
+    TRY(read_address(address, 0, host, text));
+    *port = atoi(text);
     return STATUS_OK;
 }
 
@@ -70,7 +91,7 @@ static Status reach(int fd, const char *address, char *endpoint, int endpoint_by
 
 Status host_listen(const char *address, int *fd, char *endpoint, int endpoint_bytes) {
     char host[HOST_ADDRESS_MAX], port[16];
-    TRY(split_address(address, host, port));
+    TRY(read_address(address, 0, host, port));
     struct addrinfo *found = NULL, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     bool everywhere = strcmp(host, "*") == 0;
     if (everywhere) hints.ai_family = AF_INET;
@@ -87,9 +108,9 @@ Status host_listen(const char *address, int *fd, char *endpoint, int endpoint_by
 Status host_address_elsewhere(const char *address, const char *endpoint, char *elsewhere, int elsewhere_bytes) {
     char host[HOST_ADDRESS_MAX], port[16], name[HOST_ADDRESS_MAX];
     snprintf(elsewhere, (size_t)elsewhere_bytes, "%s", endpoint);
-    TRY(split_address(address, host, port));
+    TRY(read_address(address, 0, host, port));
     if (!is_everywhere(host)) return STATUS_OK;
-    TRY(split_address(endpoint, name, port));
+    TRY(read_address(endpoint, 0, name, port));
     if (gethostname(name, sizeof name) != 0) return STATUS_OK;
     name[sizeof name - 1] = '\0';
     struct addrinfo *found = NULL, hints = {.ai_socktype = SOCK_STREAM};
@@ -103,7 +124,7 @@ Status host_address_elsewhere(const char *address, const char *endpoint, char *e
 // Nothing is sent: a datagram's socket that is connected has the address that its datagrams would come from.
 Status host_address_towards(const char *endpoint, char *address, int address_bytes) {
     char host[HOST_ADDRESS_MAX], port[16];
-    TRY(split_address(endpoint, host, port));
+    TRY(read_address(endpoint, 0, host, port));
     struct addrinfo *found = NULL, hints = {.ai_socktype = SOCK_DGRAM};
     int failed = getaddrinfo(host, port, &hints, &found);
     if (failed != 0) return host_fail(STATUS_SYSTEM, "%s: %s", endpoint, gai_strerror(failed));

@@ -18,6 +18,12 @@ enum { HOST_ADDRESS_MAX = 256, HOST_ENDPOINT_MAX = HOST_ADDRESS_MAX + 32 };
 // The HOST of an address, without brackets; everywhere: it stands for all addresses of a host (*, 0.0.0.0, ::).
 Status host_address_host(const char *address, char host[HOST_ADDRESS_MAX], bool *everywhere) HOST_MUST_CHECK;
 
+// Whether it is an address that one can connect to: with a port from 1 on.
+Status host_address_check(const char *address) HOST_MUST_CHECK;
+
+// The PORT of an address; 0: any.
+Status host_address_port(const char *address, int *port) HOST_MUST_CHECK;
+
 // Listens at an address; HOST may be *, PORT 0 or *: a free one. `endpoint` receives where this host reaches it.
 Status host_listen(const char *address, int *fd, char *endpoint, int endpoint_bytes) HOST_MUST_CHECK;
 

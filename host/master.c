@@ -36,7 +36,7 @@ static void send_text(Master *m, MasterWorker *worker, HostMessageType type, con
     master_send(m, worker, &message);
 }
 
-static void tell_supervisor(const Master *m, const char *line) {
+void master_tell_supervisor(const Master *m, const char *line) {
     if (m->options->supervisor_fd < 0) return;
     // If it is gone this process will be ended soon.
     if (write(m->options->supervisor_fd, line, strlen(line)) < 0) return;
@@ -54,17 +54,19 @@ int master_helpers(const Master *m) {
     int count = 0;
     for (int i = 0; i < m->worker_count; i++) {
         const MasterWorker *w = &m->workers[i];
-        count += w->role != HOST_ROLE_TRAINER && w->is_welcome && w->is_ready && !w->is_hung;
+        count += w->role != HOST_ROLE_TRAINER && w->is_welcome && w->is_ready && !w->is_hung && !w->is_dismissed;
     }
     return count;
 }
+
+int master_present(const Master *m) { return 1 + master_helpers(m); }
 
 bool master_is_patient(const Master *m) { return host_now_s() - m->helper_s < PATIENCE_S; }
 
 bool master_is_short(Master *m) {
     const MasterWorker *trainer = master_trainer(m);
     int helpers = master_helpers(m);
-    if (1 + helpers < m->options->min_workers) return true;
+    if (master_present(m) < m->options->min_workers) return true;
     return trainer != NULL && trainer->label <= m->careful_label && helpers == 0 && master_is_patient(m);
 }
 
@@ -88,7 +90,7 @@ static void send_epoch(Master *m) {
     m->tick_s = host_now_s();
 }
 
-static void begin_epoch(Master *m) {
+void master_begin_epoch(Master *m) {
     m->epoch++;
     m->epoch_changed = true;
     if (master_helpers(m) > 0) m->helper_s = host_now_s();
@@ -98,7 +100,7 @@ void master_set_ready(Master *m, MasterWorker *worker) {
     worker->is_idle = true;
     if (worker->is_ready) return;
     worker->is_ready = true;
-    begin_epoch(m);
+    master_begin_epoch(m);
 }
 
 static void remove_worker(Master *m, MasterWorker *worker, HostLeaseEnd end) {
@@ -106,17 +108,17 @@ static void remove_worker(Master *m, MasterWorker *worker, HostLeaseEnd end) {
         m->careful_label = worker->label;
     master_take_lease(m, worker, end);
     *worker = m->workers[--m->worker_count];
-    begin_epoch(m);
+    master_begin_epoch(m);
 }
 
 static void welcome(Master *m, MasterWorker *worker) {
     HostMessage message = {.type = HOST_MESSAGE_WELCOME,
-                           .value = {worker->id, (int64_t)(m->options->hang_limit_s * 1e3)},
+                           .value = {worker->place, (int64_t)(m->options->hang_limit_s * 1e3)},
                            .bytes = (const unsigned char *)m->settings,
                            .size_bytes = m->settings_bytes};
     master_send(m, worker, &message);
     worker->is_welcome = true;
-    begin_epoch(m);
+    master_begin_epoch(m);
     send_epoch(m);
 }
 
@@ -133,6 +135,30 @@ static MasterWorker *add_worker(Master *m, const HostIdentity *identity) {
     *worker = (MasterWorker){.identity = *identity, .id = m->next_worker++, .fd = -1, .joined_s = now_s};
     worker->heard_s = worker->progress_s = now_s;
     return worker;
+}
+
+static bool is_taken(const Master *m, int64_t place) {
+    for (int i = 0; i < m->worker_count; i++)
+        if (m->workers[i].place == place) return true;
+    return false;
+}
+
+// Of one place more than there are workers one is free.
+static int64_t first_free_place(const Master *m) {
+    int64_t count = m->worker_count + 1, place = 1;
+    bool *taken = calloc((size_t)count + 1, sizeof *taken);
+    for (int i = 0; taken != NULL && i < m->worker_count; i++)
+        if (m->workers[i].place <= count) taken[m->workers[i].place] = true;
+    while (taken != NULL && taken[place])
+        place++;
+    free(taken);
+    return taken != NULL ? place : m->next_worker;
+}
+
+// The place that the worker had, with a master that was there before, if nobody else has it.
+static int64_t find_place(const Master *m, HostRole role, int64_t had) {
+    if (role == HOST_ROLE_TRAINER) return 0;
+    return had > 0 && !is_taken(m, had) ? had : first_free_place(m);
 }
 
 static void copy_text(const json_t *object, const char *key, char text[MASTER_TEXT_MAX]) {
@@ -177,9 +203,11 @@ static void admit(Master *m, const HostIdentity *identity, const HostMessage *he
         send_text(m, old, HOST_MESSAGE_REFUSE, "another trainer has taken this run over");
         remove_worker(m, old, HOST_LEASE_DIED);
     }
+    int64_t place = find_place(m, role, hello->value[4]);
     MasterWorker *worker = add_worker(m, identity);
     if (worker == NULL) return; // it will say HELLO again
     worker->role = role;
+    worker->place = place;
     worker->pid = hello->value[2];
     worker->threads = (int)hello->value[3];
     copy_text(about, "host", worker->host);
@@ -224,7 +252,7 @@ static void on_tick(Master *m, MasterWorker *w, const HostMessage *message) {
     if (moves || (!is_busy(w) && !w->is_hung)) w->progress_s = now_s;
     if (w->is_hung && moves) { // it was only slow, or asleep
         w->is_hung = w->is_reported = false;
-        begin_epoch(m);
+        master_begin_epoch(m);
     }
 }
 
@@ -234,7 +262,7 @@ void master_set_hung(Master *m, MasterWorker *w) {
     master_take_lease(m, w, HOST_LEASE_DIED);
     w->is_idle = false;
     master_send(m, w, &(HostMessage){.type = HOST_MESSAGE_RESTART});
-    begin_epoch(m);
+    master_begin_epoch(m);
 }
 
 static void check_hang(Master *m, MasterWorker *w, double now_s) {
@@ -245,7 +273,7 @@ static void check_hang(Master *m, MasterWorker *w, double now_s) {
     if (worst_s > 2 * limit_s && !w->is_reported) {
         char line[64];
         snprintf(line, sizeof line, HOST_MASTER_HUNG_LINE, (long long)w->pid);
-        tell_supervisor(m, line);
+        master_tell_supervisor(m, line);
         w->is_reported = true;
     }
 }
@@ -291,7 +319,7 @@ static void on_crash(Master *m, MasterWorker *worker) {
     worker->is_idle = false;
     worker->is_welcome = false; // it gets nothing more
     master_take_lease(m, worker, HOST_LEASE_CRASHED);
-    begin_epoch(m);
+    master_begin_epoch(m);
 }
 
 static void on_finish(Master *m, const MasterWorker *worker) {
@@ -439,10 +467,8 @@ static void look_around(Master *m) {
     }
     if (master_helpers(m) > 0) m->helper_s = now_s;
     if (m->epoch_changed || now_s - m->tick_s >= EPOCH_EVERY_S) send_epoch(m);
-    if (now_s - m->beat_s >= HOST_MASTER_BEAT_S) {
-        tell_supervisor(m, HOST_MASTER_BEAT_LINE);
-        m->beat_s = now_s;
-    }
+    if (!m->is_finished) master_scale(m);
+    if (now_s - m->beat_s >= HOST_MASTER_BEAT_S) master_beat(m);
 }
 
 static bool is_over(const Master *m) {
@@ -476,6 +502,7 @@ Status host_master_run(const HostMasterOptions *options) {
     m->careful_label = -1;
     m->start_s = host_now_s();
     m->helper_s = m->start_s - PATIENCE_S;
+    master_open_scale(m);
     host_lease_init(&m->leases);
     Status status = host_link_serve(&m->link, options->listen_fd, options->keys);
     if (status == STATUS_OK) {

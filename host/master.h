@@ -11,10 +11,15 @@
 // no progress within a lease, for the hang limit, loses its lease to others and is told to restart; after twice the
 // limit its supervisor ends it. It is welcome again whenever it says something.
 //
+// How many workers are wanted host/scale.h decides. Workers that are too many and that nobody takes away are asked to
+// leave, evaluators before followers, those that came last first; they hand their leases back.
+//
 // Ownership: options are borrowed while host_master_run() lasts. Errors: STATUS_SYSTEM, STATUS_MEMORY. Thread safety:
 // one master per call, on the caller's thread.
 #ifndef SHOAL_HOST_MASTER_H
 #define SHOAL_HOST_MASTER_H
+
+#include <stdbool.h>
 
 #include "host/secret.h"
 #include "host/status.h"
@@ -30,15 +35,20 @@ typedef struct HostMasterOptions {
     const char *build;    // a worker of another build is refused: it would compute other bits
     int supervisor_fd;    // a pipe to who started the master and its workers; -1: none
     int min_workers;      // no lease is given out while there are fewer
-    int trainers;         // a lead that has just come waits a while for so many
-    int workers;          // a run that is over before so many have come waits a moment, to tell the others so
+    int max_workers;      // those that came last are asked to leave where there are more; 0: any number
+    bool scales;          // who started the master brings workers and takes some away when it says so
+    double scale_interval_s;
+    bool has_evaluators; // else all workers are trainers, and there are no leases
+    int trainers;        // a lead that has just come waits a while for so many
+    int workers;         // a run that is over before so many have come waits a moment, to tell the others so
     double hang_limit_s;
 } HostMasterOptions;
 
-// What goes through the pipe: a line that says the master lives, every HOST_MASTER_BEAT_S, and lines that name the
-// process of a worker that hangs.
+// What goes through the pipe: a line that says the master lives, how many workers there are, how many are wanted and
+// the HostScaleReason, every HOST_MASTER_BEAT_S and when that changes; and lines that name the process of a worker that
+// hangs.
 #define HOST_MASTER_BEAT_S    1.0
-#define HOST_MASTER_BEAT_LINE "beat\n"
+#define HOST_MASTER_BEAT_LINE "beat %d %d %d\n"
 #define HOST_MASTER_HUNG_LINE "hung %lld\n"
 
 // Serves until the trainer says that the run is over, or a stop is asked for.

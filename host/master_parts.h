@@ -8,6 +8,7 @@
 #include "host/lease.h"
 #include "host/link.h"
 #include "host/master.h"
+#include "host/scale.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -17,7 +18,8 @@ enum { MASTER_TEXT_MAX = 128, MASTER_GONE_MAX = 1024 };
 
 typedef struct MasterWorker {
     HostIdentity identity;
-    int64_t id; // counts up from 1; never used again
+    int64_t id;    // counts up from 1; never used again
+    int64_t place; // 0: the trainer; else the lowest from 1 on that nobody had when it came
     HostRole role;
     int64_t pid;
     int threads;
@@ -29,6 +31,7 @@ typedef struct MasterWorker {
     bool is_idle;       // wants a lease
     bool is_hung;       // gets none
     bool is_reported;   // to the supervisor
+    bool is_dismissed;  // was asked to leave: it gets none, and does not count
     bool wants_payload; // of the present round
     bool shares_lease;  // with another worker: it was late
     double joined_s, heard_s, progress_s;
@@ -47,7 +50,7 @@ typedef struct MasterWorker {
 } MasterWorker;
 
 typedef struct MasterCounts {
-    int64_t joins, leaves, deaths, crashes, hangs, refusals, strangers;
+    int64_t joins, leaves, dismissals, deaths, crashes, hangs, refusals, strangers;
     int64_t leases, late_leases, items, repeated_items, lost_items;
     int64_t payload_messages, payload_bytes, result_messages, result_bytes, in_messages, out_messages;
     double last_death_s; // how long ago the last death had been heard of when it was noticed
@@ -84,18 +87,22 @@ typedef struct Master {
     int gone[MASTER_GONE_MAX]; // connections that are gone, their workers not yet
     int gone_count;
     MasterGroup group;
+    HostScale scale;
     MasterCounts counts;
     int64_t farewells; // workers that came after the end and were told so
 } Master;
 
 // ---- master.c ------------------------------------------------------------------------------------------------------
 
+void master_tell_supervisor(const Master *m, const char *line);
 void master_send(Master *m, MasterWorker *worker, const HostMessage *message);
 void master_forward(Master *m, MasterWorker *worker, zmq_msg_t *frame);
+void master_begin_epoch(Master *m); // the set of workers has changed
 void master_set_ready(Master *m, MasterWorker *worker);
 void master_set_hung(Master *m, MasterWorker *worker); // others get its lease; it is to restart
 MasterWorker *master_trainer(Master *m);               // NULL: none
-int master_helpers(const Master *m);                   // evaluators and followers that are ready and do not hang
+int master_helpers(const Master *m); // evaluators and followers that are ready, and neither hang nor leave
+int master_present(const Master *m); // those, and the trainer, which is always there or started again
 
 // Whether the trainer had better leave what is suspect to helpers: some were there a short time ago.
 bool master_is_patient(const Master *m);
@@ -132,6 +139,16 @@ void master_form_group(Master *m);
 
 // The worker's rank in the present group; -1: it is not of it.
 int master_rank(const Master *m, const MasterWorker *worker);
+
+// ---- master_scale.c ------------------------------------------------------------------------------------------------
+
+void master_open_scale(Master *m);
+
+// Looks whether another number of workers is wanted, and asks those to leave that are too many.
+void master_scale(Master *m);
+
+// Tells the supervisor how many there are and are wanted.
+void master_beat(Master *m);
 
 // ---- master_status.c -----------------------------------------------------------------------------------------------
 

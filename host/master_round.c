@@ -53,7 +53,9 @@ static double speed(const MasterWorker *w, double per_thread) {
     return w->rate > 0 ? w->rate : per_thread * (w->threads > 0 ? w->threads : 1);
 }
 
-static bool takes_part(const MasterWorker *w) { return w->is_welcome && !w->is_hung && (w->is_idle || w->lease != 0); }
+static bool gets_leases(const MasterWorker *w) { return w->is_welcome && !w->is_hung && !w->is_dismissed; }
+
+static bool takes_part(const MasterWorker *w) { return gets_leases(w) && (w->is_idle || w->lease != 0); }
 
 static double total_speed(const Master *m, double *per_thread) {
     double rates = 0, threads = 0, total = 0;
@@ -103,7 +105,7 @@ void master_grant(Master *m) {
     double per_thread, total = total_speed(m, &per_thread);
     for (int i = 0; i < m->worker_count && m->leases.open > 0; i++) {
         MasterWorker *w = &m->workers[i];
-        if (w->is_idle && w->is_welcome && !w->is_hung) grant_one(m, w, speed(w, per_thread) / total);
+        if (w->is_idle && gets_leases(w)) grant_one(m, w, speed(w, per_thread) / total);
     }
 }
 

@@ -10,6 +10,7 @@
 
 static const char *state_of(const MasterWorker *w) {
     if (w->is_hung) return "hangs";
+    if (w->is_dismissed) return "leaves";
     if (!w->is_welcome || (!w->is_ready && w->role != HOST_ROLE_TRAINER)) return "joins";
     return w->lease != 0 || w->at_lease != 0 ? "works" : "waits"; // at a lease or an update
 }
@@ -28,11 +29,12 @@ static json_t *worker_json(const Master *m, const MasterWorker *w, double now_s)
 }
 
 static json_t *failures_json(const MasterCounts *c) {
-    return json_pack("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "joins", (json_int_t)c->joins, "leaves",
-                     (json_int_t)c->leaves, "deaths", (json_int_t)c->deaths, "crashes", (json_int_t)c->crashes, "hangs",
-                     (json_int_t)c->hangs, "refusals", (json_int_t)c->refusals, "strangers", (json_int_t)c->strangers,
-                     "late_leases", (json_int_t)c->late_leases, "repeated_items", (json_int_t)c->repeated_items,
-                     "lost_items", (json_int_t)c->lost_items);
+    return json_pack("{s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I s:I}", "joins", (json_int_t)c->joins, "leaves",
+                     (json_int_t)c->leaves, "dismissals", (json_int_t)c->dismissals, "deaths", (json_int_t)c->deaths,
+                     "crashes", (json_int_t)c->crashes, "hangs", (json_int_t)c->hangs, "refusals",
+                     (json_int_t)c->refusals, "strangers", (json_int_t)c->strangers, "late_leases",
+                     (json_int_t)c->late_leases, "repeated_items", (json_int_t)c->repeated_items, "lost_items",
+                     (json_int_t)c->lost_items);
 }
 
 static json_t *traffic_json(const Master *m) {
@@ -73,13 +75,14 @@ Status master_status(const Master *m, char **json) {
         json_array_append_new(workers, worker_json(m, &m->workers[i], now_s));
     json_t *settings = m->settings != NULL ? json_loads(m->settings, 0, NULL) : NULL;
     const char *env = json_string_value(json_object_get(settings, "env"));
-    json_t *all =
-        json_pack("{s:s s:s s:I s:I s:I s:i s:i s:i s:I s:I s:i s:o s:o s:o s:o}", "endpoint", m->options->endpoint,
-                  "env", env != NULL ? env : "", "epoch", (json_int_t)m->epoch, "generation", (json_int_t)step_of(m),
-                  "round", (json_int_t)m->round, "items", (int)m->leases.count, "items_left", (int)m->leases.open,
-                  "min_workers", m->options->min_workers, "leases", (json_int_t)m->counts.leases, "group",
-                  (json_int_t)m->group.number, "trainers", m->group.size, "master", master_json(m, now_s), "failures",
-                  failures_json(&m->counts), "traffic", traffic_json(m), "workers", workers);
+    json_t *all = json_pack(
+        "{s:s s:s s:I s:I s:I s:i s:i s:i s:i s:i s:i s:s s:I s:I s:i s:o s:o s:o s:o}", "endpoint",
+        m->options->endpoint, "env", env != NULL ? env : "", "epoch", (json_int_t)m->epoch, "generation",
+        (json_int_t)step_of(m), "round", (json_int_t)m->round, "items", (int)m->leases.count, "items_left",
+        (int)m->leases.open, "min_workers", m->options->min_workers, "max_workers", m->options->max_workers, "present",
+        master_present(m), "wanted", m->scale.wanted, "wants", host_scale_name(m->scale.reason), "leases",
+        (json_int_t)m->counts.leases, "group", (json_int_t)m->group.number, "trainers", m->group.size, "master",
+        master_json(m, now_s), "failures", failures_json(&m->counts), "traffic", traffic_json(m), "workers", workers);
     json_decref(settings);
     *json = all != NULL ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);

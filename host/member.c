@@ -96,7 +96,7 @@ Status host_member_open(const HostMemberOptions *options, HostMember **out) {
     m->on_work = options->on_work;
     m->work_context = options->context;
     m->clock.error_ns = -1;
-    m->held = -1;
+    m->held = m->place = -1;
     m->is_short = options->min_workers > 1; // until the master knows better
     m->tick_ms = 200;
     m->heard_s = host_now_s();
@@ -318,7 +318,8 @@ static Status ask_for_lease(HostMember *m) {
     return member_send(m, &(HostMessage){.type = HOST_MESSAGE_WANT}, NULL, NULL);
 }
 
-static Status check_stop(void) {
+static Status check_stop(const HostMember *m) {
+    if (m->is_dismissed) return host_fail(STATUS_STOPPED, "asked to leave: %s", m->dismissal);
     return host_stop_requested() ? host_fail(STATUS_STOPPED, "stopped between two leases") : STATUS_OK;
 }
 
@@ -337,7 +338,7 @@ static Status next_of_trainer(HostMember *m, HostTask *task) {
     MemberRound *r = &m->round;
     for (;;) {
         if (r->left == 0 || r->is_refuted) return STATUS_OK;
-        TRY(check_stop());
+        TRY(check_stop(m));
         double now_s = host_now_s();
         if (m->has_task) {
             *task = m->task;
@@ -359,7 +360,7 @@ static Status next_of_evaluator(HostMember *m, HostTask *task) {
     if (!m->has_task && !m->wants) TRY(ask_for_lease(m));
     for (;;) {
         if (m->is_finished || m->is_called) return STATUS_OK;
-        TRY(check_stop());
+        TRY(check_stop(m));
         TRY(check_master(m));
         if (!m->has_task) {
             member_wait(m);
@@ -390,12 +391,14 @@ Status host_member_next(HostMember *m, HostTask *task) {
     return status;
 }
 
-int64_t host_member_number(HostMember *m) {
+int64_t host_member_place(HostMember *m) {
     pthread_mutex_lock(&m->mutex);
-    int64_t number = m->number;
+    int64_t place = m->place;
     pthread_mutex_unlock(&m->mutex);
-    return number;
+    return place;
 }
+
+const char *host_member_dismissal(const HostMember *m) { return m->dismissal; }
 
 static Status finish(HostMember *m, const HostTask *task, const void *const records[HOST_MEMBER_RECORDS],
                      const size_t record_bytes[HOST_MEMBER_RECORDS]) {

@@ -57,8 +57,12 @@ void host_member_close(HostMember *member, bool is_over);
 // The run's settings as JSON; an evaluator's, until it is closed.
 const char *host_member_settings(const HostMember *member);
 
-// The number that the master has given this worker, from 1 on; 0: there was no welcome yet.
-int64_t host_member_number(HostMember *member);
+// The place that the master has given this worker: 0 for the trainer, else the lowest from 1 on that nobody had; -1:
+// there was no welcome yet.
+int64_t host_member_place(HostMember *member);
+
+// Why the master asked this worker to leave; "": it did not. From then on host_member_next() gives STATUS_STOPPED.
+const char *host_member_dismissal(const HostMember *member);
 
 // What is to be added to host_now_ns() to have the master's, and a bound of the error. False: it was not known within
 // wait_s.
@@ -105,7 +109,7 @@ typedef struct HostTask {
 void host_member_hold(HostMember *member, int64_t label);
 
 // Waits for the next lease. count 0: the round is complete (trainer), the run is over (evaluator), the lead calls or
-// the run is over (follower: host_group_answer() says which). STATUS_STOPPED if a stop was asked for.
+// the run is over (follower: host_group_answer() says which). STATUS_STOPPED if a stop was asked for, or leaving.
 Status host_member_next(HostMember *member, HostTask *task) HOST_MUST_CHECK;
 
 // The task's records, [task->count][record_bytes] each.

@@ -94,10 +94,11 @@ static void say(HostMember *m, HostMessageType type) {
 }
 
 static void say_hello(HostMember *m) {
-    HostMessage hello = {.type = HOST_MESSAGE_HELLO,
-                         .value = {HOST_WIRE_PROTOCOL, (int64_t)m->role, (int64_t)getpid(), m->threads},
-                         .bytes = (const unsigned char *)m->hello,
-                         .size_bytes = strlen(m->hello)};
+    HostMessage hello = {
+        .type = HOST_MESSAGE_HELLO,
+        .value = {HOST_WIRE_PROTOCOL, (int64_t)m->role, (int64_t)getpid(), m->threads, m->place > 0 ? m->place : 0},
+        .bytes = (const unsigned char *)m->hello,
+        .size_bytes = strlen(m->hello)};
     if (host_link_send(&m->link, NULL, &hello) != STATUS_OK) return; // said again
 }
 
@@ -149,7 +150,7 @@ static void break_off(HostMember *m) {
 static void on_welcome(HostMember *m, const HostMessage *message) {
     m->figures.masters++;
     m->is_welcome = true;
-    m->number = message->value[0];
+    m->place = message->value[0];
     m->clock.error_ns = -1; // another master's clock may be another one
     if (m->asks_clock) ask_for_clock(m);
     if (m->role != HOST_ROLE_TRAINER && m->settings == NULL)
@@ -261,6 +262,16 @@ static void on_refuse(HostMember *m, const HostMessage *message) {
     if (m->is_computing) break_off(m);
 }
 
+// What is computed is broken off, and its lease handed back; a trainer does not leave.
+static void on_dismiss(HostMember *m, const HostMessage *message) {
+    if (m->role == HOST_ROLE_TRAINER || m->is_dismissed) return;
+    m->is_dismissed = true;
+    int size = message->size_bytes < sizeof m->dismissal ? (int)message->size_bytes : (int)sizeof m->dismissal - 1;
+    snprintf(m->dismissal, sizeof m->dismissal, "%.*s", size,
+             message->bytes != NULL ? (const char *)message->bytes : "");
+    if (m->is_computing) host_interrupt(true);
+}
+
 static void on_epoch(HostMember *m, const HostMessage *message) {
     m->knows_epoch = true;
     m->evaluators = message->value[1];
@@ -298,21 +309,9 @@ static void on_suspicion(HostMember *m) {
     m->suspected_s = host_now_s();
 }
 
-static void on_message(HostMember *m, const HostMessage *message, zmq_msg_t *frame) {
-    m->heard_s = host_now_s();
+// Messages about rounds and groups.
+static void on_work_message(HostMember *m, const HostMessage *message, zmq_msg_t *frame) {
     switch (message->type) {
-    case HOST_MESSAGE_WELCOME:
-        on_welcome(m, message);
-        return;
-    case HOST_MESSAGE_REFUSE:
-        on_refuse(m, message);
-        return;
-    case HOST_MESSAGE_UNKNOWN:
-        say_hello(m);
-        return;
-    case HOST_MESSAGE_EPOCH:
-        on_epoch(m, message);
-        return;
     case HOST_MESSAGE_LEASE:
         on_lease(m, message);
         return;
@@ -343,6 +342,26 @@ static void on_message(HostMember *m, const HostMessage *message, zmq_msg_t *fra
     case HOST_MESSAGE_MEET:
         on_meet(m, message);
         return;
+    default:
+        return; // not for a worker
+    }
+}
+
+static void on_message(HostMember *m, const HostMessage *message, zmq_msg_t *frame) {
+    m->heard_s = host_now_s();
+    switch (message->type) {
+    case HOST_MESSAGE_WELCOME:
+        on_welcome(m, message);
+        return;
+    case HOST_MESSAGE_REFUSE:
+        on_refuse(m, message);
+        return;
+    case HOST_MESSAGE_UNKNOWN:
+        say_hello(m);
+        return;
+    case HOST_MESSAGE_EPOCH:
+        on_epoch(m, message);
+        return;
     case HOST_MESSAGE_CLOCK:
         on_clock(m, message);
         return;
@@ -353,8 +372,11 @@ static void on_message(HostMember *m, const HostMessage *message, zmq_msg_t *fra
     case HOST_MESSAGE_RESTART:
         on_suspicion(m);
         return;
+    case HOST_MESSAGE_DISMISS:
+        on_dismiss(m, message);
+        return;
     default:
-        return; // not for a worker
+        on_work_message(m, message, frame);
     }
 }
 

@@ -88,7 +88,9 @@ struct HostMember { // NOLINT(clang-analyzer-optin.performance.Padding): in the 
     double heard_s;      // from the master
     double lost_since_s; // no master since; 0: there is one
     int64_t evaluators, tick_ms;
-    int64_t number;    // the master's for this worker; 0: none yet
+    int64_t place;     // among the workers; -1: none yet
+    bool is_dismissed; // asked to leave
+    char dismissal[256];
     MemberClock clock; // the master's
     bool is_short;     // of workers: nobody computes, and a trainer does not go on alone
     bool wants;        // a WANT was said and not answered; said again to a new master

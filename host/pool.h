@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "host/status.h"
 
@@ -48,6 +49,9 @@ void host_pool_for(HostPool *pool, int64_t count, int64_t grain, HostPoolBody *b
 // Processors the calling thread may use: its affinity mask, cut by the cgroup's CPU quota (v1 or v2, rounded up). At
 // least 1; and 1 while the caller is pinned as worker 0 of a pool.
 int host_cpu_allowed(void);
+
+// The same of another process, by its own cpuset and this one's quota; 0: this one.
+int host_cpu_allowed_to(pid_t pid);
 
 #ifdef __cplusplus
 }

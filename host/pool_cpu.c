@@ -95,12 +95,12 @@ int host_cpu_quota(const char *membership, const char *mount) {
     return quota;
 }
 
-static int affinity_count(void) {
+static int affinity_count(pid_t pid) {
     for (int capacity = 1024; capacity <= 1 << 20; capacity *= 4) {
         cpu_set_t *set = CPU_ALLOC((size_t)capacity);
         if (set == NULL) return 1;
         size_t size = CPU_ALLOC_SIZE((size_t)capacity);
-        int failed = sched_getaffinity(0, size, set);
+        int failed = sched_getaffinity(pid, size, set);
         int count = failed ? 0 : CPU_COUNT_S(size, set);
         bool too_small = failed && errno == EINVAL;
         CPU_FREE(set);
@@ -109,10 +109,12 @@ static int affinity_count(void) {
     return 1;
 }
 
-int host_cpu_allowed(void) {
-    int count = smaller_quota(affinity_count(), host_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup"));
+int host_cpu_allowed_to(pid_t pid) {
+    int count = smaller_quota(affinity_count(pid), host_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup"));
     return count > HOST_THREADS_MAX ? HOST_THREADS_MAX : count;
 }
+
+int host_cpu_allowed(void) { return host_cpu_allowed_to(0); }
 
 // The n-th allowed hardware thread of each core, for n = 0, 1, ...
 static void list_places(HostCores *cores) {

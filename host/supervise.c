@@ -20,12 +20,14 @@
 #include "host/run_dir.h"
 #include "host/signals.h"
 
-#define SHORT_LIFE_S 5.0
-#define DELAY_STEP_S 0.05 // before the next life, for each short one in a row
-#define DELAY_MOST_S 1.0
-#define BEAT_LIMIT_S 4.0
-#define FAREWELL_S   1.0 // until evaluators are told to end, which they were by the master
-#define KILL_AFTER_S 3.0
+#define SHORT_LIFE_S    5.0
+#define DELAY_STEP_S    0.05 // before the next life, for each short one in a row
+#define DELAY_MOST_S    1.0
+#define BEAT_LIMIT_S    4.0
+#define FAREWELL_S      1.0 // until evaluators are told to end, which they were by the master
+#define KILL_AFTER_S    3.0
+#define MISSING_S       2.0 // that workers may take to come before people are told
+#define MISSING_AGAIN_S 30.0
 enum { LIVES_MAX = 40, FRUITLESS_MAX = 10, POLL_MS = 20, EXIT_USAGE = 2 };
 
 // ---- children ------------------------------------------------------------------------------------------------------
@@ -37,7 +39,7 @@ typedef struct Child {
     int place; // of a worker: 0 is the trainer's
     pid_t pid; // 0: not alive
     double born_s, next_s;
-    int short_lives; // in a row
+    int short_lives; // in a row, and attempts to start it
     bool is_over;    // not to be started again
 } Child;
 
@@ -55,7 +57,10 @@ typedef struct Supervisor {
     int exit_status;
     bool is_over;
     double over_s;
-    int farewell; // signals sent to those that stay
+    int farewell;      // signals sent to those that stay
+    HostHookWish wish; // as the master says
+    HostHook hook;
+    double missing_s; // when people are to be told next that workers are missing
 } Supervisor;
 
 static const char *name_of(Kind kind) {
@@ -103,15 +108,45 @@ static void become(const Supervisor *s, const Child *child, int pipe_fd, pid_t p
     execv("/proc/self/exe", argv);
 }
 
-static Status start(Supervisor *s, Child *child) {
+static void end_run(Supervisor *s, int exit_status) {
+    s->is_over = true;
+    s->over_s = host_now_s();
+    s->exit_status = exit_status;
+}
+
+// When its next life may begin.
+static void put_off(Child *child) {
+    double delay_s = DELAY_STEP_S * child->short_lives;
+    child->next_s = host_now_s() + (delay_s < DELAY_MOST_S ? delay_s : DELAY_MOST_S);
+}
+
+// The system has no room for another process, which may be so for a moment.
+static void on_no_start(Supervisor *s, Child *child, int reason) {
+    bool is_first = child->short_lives++ == 0;
+    put_off(child);
+    child->is_over = child->short_lives > LIVES_MAX;
+    if (is_first || child->is_over) {
+        fprintf(stderr, "%s: cannot start the %s: %s; %s\n", s->options->tool, name_of(child->kind), strerror(reason),
+                child->is_over ? "it is given up" : "it is tried again");
+    }
+    if (child->is_over && child->kind == KIND_TRAINER) end_run(s, 1);
+}
+
+// The pipe by which a master's new life speaks.
+static bool open_pipe(Supervisor *s, int ends[2]) {
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+    if (s->pipe_fd >= 0) close(s->pipe_fd);
+    s->pipe_fd = ends[0];
+    s->line_bytes = 0;
+    s->beat_s = host_now_s();
+    return true;
+}
+
+static void start(Supervisor *s, Child *child) {
     int ends[2] = {-1, -1};
-    if (child->kind == KIND_MASTER) {
-        if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-            return host_fail(STATUS_SYSTEM, "cannot make a pipe: %s", strerror(errno));
-        if (s->pipe_fd >= 0) close(s->pipe_fd);
-        s->pipe_fd = ends[0];
-        s->line_bytes = 0;
-        s->beat_s = host_now_s();
+    if (child->kind == KIND_MASTER && !open_pipe(s, ends)) {
+        on_no_start(s, child, errno);
+        return;
     }
     pid_t parent = getpid();
     fflush(NULL);
@@ -121,13 +156,14 @@ static Status start(Supervisor *s, Child *child) {
         fprintf(stderr, "%s: cannot start the %s: %s\n", s->options->tool, name_of(child->kind), strerror(errno));
         _exit(EXIT_USAGE);
     }
+    int reason = errno;
     if (ends[1] >= 0) close(ends[1]);
     if (child->pid < 0) {
         child->pid = 0;
-        return host_fail(STATUS_SYSTEM, "cannot start the %s: %s", name_of(child->kind), strerror(errno));
+        on_no_start(s, child, reason);
+        return;
     }
     child->born_s = host_now_s();
-    return STATUS_OK;
 }
 
 static void note(const Supervisor *s, const Child *child, pid_t pid, int how, const char *then) {
@@ -138,12 +174,6 @@ static void note(const Supervisor *s, const Child *child, pid_t pid, int how, co
         fprintf(stderr, "%s: the %s (process %d) ended with status %d%s; %s\n", s->options->tool, name_of(child->kind),
                 (int)pid, WEXITSTATUS(how), WEXITSTATUS(how) == HOST_EXIT_HANGS ? " (it hung)" : "", then);
     }
-}
-
-static void end_run(Supervisor *s, int exit_status) {
-    s->is_over = true;
-    s->over_s = host_now_s();
-    s->exit_status = exit_status;
 }
 
 static bool run_has_begun(const Supervisor *s) {
@@ -169,8 +199,7 @@ static void on_death(Supervisor *s, Child *child, int how) {
     bool ended_well = WIFEXITED(how) && WEXITSTATUS(how) == 0;
     child->pid = 0;
     child->short_lives = host_now_s() - child->born_s < SHORT_LIFE_S ? child->short_lives + 1 : 0;
-    double delay_s = DELAY_STEP_S * child->short_lives;
-    child->next_s = host_now_s() + (delay_s < DELAY_MOST_S ? delay_s : DELAY_MOST_S);
+    put_off(child);
     if (s->is_over) {
         child->is_over = true;
     } else if (child->kind == KIND_TRAINER) {
@@ -206,7 +235,12 @@ static void send_signal(const Supervisor *s, Kind kind, int signal_number) {
 
 static void on_line(Supervisor *s) {
     long long pid;
+    int workers, wanted, reason;
     s->beat_s = host_now_s();
+    if (sscanf(s->line, HOST_MASTER_BEAT_LINE, &workers, &wanted, &reason) == 3) {
+        s->wish = (HostHookWish){workers, wanted, (HostScaleReason)reason};
+        return;
+    }
     if (sscanf(s->line, HOST_MASTER_HUNG_LINE, &pid) != 1) return;
     for (int i = 0; i < s->count; i++) // a number of this host's only if it is a child's
         if (s->children[i].kind != KIND_MASTER && s->children[i].pid == pid) kill(s->children[i].pid, SIGKILL);
@@ -231,12 +265,26 @@ static void read_master(Supervisor *s) {
 
 // ---- the loop ------------------------------------------------------------------------------------------------------
 
-static Status start_due(Supervisor *s) {
+static void start_due(Supervisor *s) {
     for (int i = 0; i < s->count; i++) {
         Child *child = &s->children[i];
-        if (child->pid == 0 && !child->is_over && !s->is_over && host_now_s() >= child->next_s) TRY(start(s, child));
+        if (child->pid == 0 && !child->is_over && !s->is_over && host_now_s() >= child->next_s) start(s, child);
     }
-    return STATUS_OK;
+}
+
+// Now and then, how many workers are missing.
+static void tell_missing(Supervisor *s, double now_s) {
+    const HostSupervision *o = s->options;
+    int there = s->wish.workers;
+    if (there >= o->min_workers) {
+        s->missing_s = now_s + MISSING_S;
+        return;
+    }
+    if (o->quiet || now_s < s->missing_s) return;
+    s->missing_s = now_s + MISSING_AGAIN_S;
+    fprintf(stderr, "%s: %d of %d workers %s there: nothing is computed until %d more %s\n", o->tool, there,
+            o->min_workers, there == 1 ? "is" : "are", o->min_workers - there,
+            o->min_workers - there == 1 ? "has come" : "have come");
 }
 
 static bool all_gone(const Supervisor *s) {
@@ -255,25 +303,35 @@ static void send_home(Supervisor *s, double since_s) {
     send_signal(s, KIND_MASTER, wanted == 1 ? SIGTERM : SIGKILL);
 }
 
-static Status watch(Supervisor *s) {
+static void stop(Supervisor *s) {
+    s->is_stopping = true;
+    send_signal(s, KIND_TRAINER, SIGTERM);
+    if (s->is_over || s->children[1].pid > 0) return;
+    fprintf(stderr, "%s: stopped while there was no trainer; its last checkpoint stays\n", s->options->tool);
+    end_run(s, 1);
+}
+
+static void watch(Supervisor *s) {
+    s->missing_s = host_now_s() + MISSING_S;
     while (!s->is_over || !all_gone(s)) {
-        TRY(start_due(s));
+        start_due(s);
         struct pollfd item = {.fd = s->pipe_fd, .events = POLLIN};
         poll(&item, 1, POLL_MS);
         read_master(s);
         reap(s);
         double now_s = host_now_s();
-        if (host_stop_requested() && !s->is_stopping) {
-            s->is_stopping = true;
-            send_signal(s, KIND_TRAINER, SIGTERM);
-        }
+        if (host_stop_requested() && !s->is_stopping) stop(s);
         if (now_s - s->beat_s > BEAT_LIMIT_S) {
             send_signal(s, KIND_MASTER, SIGKILL);
             s->beat_s = now_s;
         }
+        if (!s->is_over && !s->is_stopping) {
+            tell_missing(s, now_s);
+            host_hook_look(&s->hook, &s->wish, now_s);
+        }
         if (s->is_over) send_home(s, now_s - s->over_s);
     }
-    return STATUS_OK;
+    host_hook_end(&s->hook);
 }
 
 Status host_supervise(const HostSupervision *options, int *exit_status) {
@@ -287,13 +345,10 @@ Status host_supervise(const HostSupervision *options, int *exit_status) {
         s.children[i].kind = i == 0 ? KIND_MASTER : i == 1 ? KIND_TRAINER : follows ? KIND_FOLLOWER : KIND_EVALUATOR;
         s.children[i].place = i - 1;
     }
-    Status status = watch(&s);
-    if (status != STATUS_OK) {
-        for (int i = 0; i < s.count; i++)
-            if (s.children[i].pid > 0) kill(s.children[i].pid, SIGKILL);
-    }
+    host_hook_init(&s.hook, &options->hook);
+    watch(&s);
     if (s.pipe_fd >= 0) close(s.pipe_fd);
     free(s.children);
     *exit_status = s.exit_status;
-    return status;
+    return STATUS_OK;
 }

@@ -7,16 +7,19 @@
 //                 run's
 //     followers, evaluators   started again unless they ended well or were started wrongly
 //
-// What dies again and again is given up. A first SIGINT or SIGTERM goes to the trainer, which ends after a checkpoint;
-// the second one ends everything. Children end with their parent.
+// It runs the hook (host/hook.h), too, as the master says what is wanted, and tells people of workers that are missing.
 //
-// Ownership: options are borrowed. Errors: STATUS_SYSTEM, STATUS_MEMORY. Thread safety: none; the process must have one
-// thread.
+// What dies again and again, or cannot be started, is given up. A first SIGINT or SIGTERM goes to the trainer, which
+// ends after a checkpoint; the second one ends everything. Children end with their parent.
+//
+// Ownership: options are borrowed. Errors: STATUS_MEMORY; the system's are reported. Thread safety: none; the process
+// has one thread.
 #ifndef SHOAL_HOST_SUPERVISE_H
 #define SHOAL_HOST_SUPERVISE_H
 
 #include <stdbool.h>
 
+#include "host/hook.h"
 #include "host/status.h"
 
 #ifdef __cplusplus
@@ -34,7 +37,9 @@ typedef struct HostSupervision {
     char *const *master, *const *trainer, *const *trainer_again, *const *follower, *const *evaluator;
     int followers, evaluators;
     int listen_fd;
-    int cores; // for each worker, of its own; 0: all share what there is
+    int cores;       // for each worker, of its own; 0: all share what there is
+    int min_workers; // people are told how many are missing
+    HostHookOptions hook;
     bool quiet;
 } HostSupervision;
 

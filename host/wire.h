@@ -32,7 +32,8 @@ extern "C" {
 // W(name, integers, whether bytes follow): what they are, in this order
 #define HOST_WIRE_LIST(W)                                                                                              \
     /* from workers to the master */                                                                                   \
-    W(HELLO, 4, 1) /* protocol, HostRole, pid, threads; JSON: build, version, host, device, settings */                \
+    W(HELLO, 5, 1) /* protocol, HostRole, pid, threads, place that it has (0: none); JSON: build, version, host,       \
+                      device, settings */                                                                              \
     W(WANT, 0, 0)  /* a lease */                                                                                       \
     W(TICK, 4, 0)  /* the compute thread's progress counter, the lease it is at (0: none; -1: an update), label, bytes \
                       that the trainers' groups that it was of have exchanged */                                       \
@@ -53,7 +54,7 @@ extern "C" {
     W(MEET, 2, 0)    /* group, label: the lead calls the others */                                                     \
     W(CLOCK, 2, 0)   /* what the worker's clock shows, in ns; the master's, in the answer */                           \
     /* from the master to workers */                                                                                   \
-    W(WELCOME, 2, 1) /* worker, hang limit in ms; the run's settings as JSON */                                        \
+    W(WELCOME, 2, 1) /* place among the workers, hang limit in ms; the run's settings as JSON */                       \
     W(REFUSE, 0, 1)  /* text: why */                                                                                   \
     W(UNKNOWN, 0, 0) /* say HELLO again */                                                                             \
     W(EPOCH, 4, 0)   /* epoch, evaluators, ms between ticks, whether to wait for workers */                            \
@@ -63,7 +64,8 @@ extern "C" {
     W(ABANDON, 1, 0) /* lease: others have done it */                                                                  \
     W(RESTART, 0, 0) /* the compute thread hangs: end the process */                                                   \
     W(GROUP, 3, 0)   /* group, this trainer's rank, size (0: there is none now) */                                     \
-    W(STATUS, 0, 1)  /* JSON */
+    W(STATUS, 0, 1)  /* JSON */                                                                                        \
+    W(DISMISS, 0, 1) /* text: why the worker is to hand its lease back and leave */
 
 typedef enum HostMessageType {
 #define HOST_WIRE_ENUM(name, integers, bytes) HOST_MESSAGE_##name,
@@ -75,7 +77,7 @@ typedef enum HostMessageType {
 // The trainer, or the lead of several; an evaluator; one of the other trainers.
 typedef enum HostRole { HOST_ROLE_TRAINER, HOST_ROLE_EVALUATOR, HOST_ROLE_FOLLOWER, HOST_ROLES } HostRole;
 
-enum { HOST_WIRE_PROTOCOL = 3, HOST_WIRE_INTEGERS_MAX = 6, HOST_WIRE_HEADER_BYTES = 8 };
+enum { HOST_WIRE_PROTOCOL = 4, HOST_WIRE_INTEGERS_MAX = 6, HOST_WIRE_HEADER_BYTES = 8 };
 
 typedef struct HostMessage {
     HostMessageType type;

@@ -5,7 +5,7 @@
 
 #include "kernels/launcher_ranks.h"
 
-enum { EMIT_NONE, EMIT_SLURM, EMIT_K8S };
+enum { EMIT_NONE, EMIT_SLURM, EMIT_K8S, NAME_TAG = 9, K8S_PORT = 5555 };
 
 static int kind(const LaunchRun *run) {
     bool has_option = host_config_find(run->trainer->table, "emit") != NULL;
@@ -26,20 +26,34 @@ void launch_put_shell(FILE *stream, const char *word) {
     fputc('\'', stream);
 }
 
-// "shoal-", and the last part of the folder's path, as far as it is a name everywhere.
-static void name_job(LaunchJob *job) {
+// "shoal-", and the last part of the folder's path, as far as it is a name everywhere. Whether nothing of the folder is
+// lost by that: it is runs/NAME, or NAME.
+static bool name_job(LaunchJob *job) {
     const char *folder = job->folder, *last = folder;
     for (const char *at = folder; at[0] != '\0'; at++)
         if (at[0] == '/' && at[1] != '/' && at[1] != '\0') last = at + 1;
-    size_t length = (size_t)snprintf(job->name, sizeof job->name, "shoal");
+    bool is_whole = last == folder || (strncmp(folder, "runs/", 5) == 0 && last == folder + 5);
+    size_t length = (size_t)snprintf(job->name, sizeof job->name, "shoal"), most = sizeof job->name - NAME_TAG - 2;
+    const char *at = last;
     bool is_gap = true;
-    for (; *last != '\0' && length < sizeof job->name - 2; last++) {
-        bool fits = isalnum((unsigned char)*last) != 0 && (unsigned char)*last < 128;
+    for (; *at != '\0' && length < most; at++) {
+        bool fits = isalnum((unsigned char)*at) != 0 && (unsigned char)*at < 128;
+        is_whole = is_whole && (fits ? !isupper((unsigned char)*at) : *at == '-' && !is_gap);
         if (fits && is_gap) job->name[length++] = '-';
-        if (fits) job->name[length++] = (char)tolower((unsigned char)*last);
+        if (fits) job->name[length++] = (char)tolower((unsigned char)*at);
         is_gap = !fits;
     }
     job->name[length] = '\0';
+    return is_whole && *at == '\0' && at > last && !is_gap;
+}
+
+// Where two runs might have the same name: a tag that follows from the folder.
+static void tell_apart(LaunchJob *job) {
+    char tag[17];
+    HostHash hash = host_hash_start();
+    host_hash_add(&hash, job->folder, strlen(job->folder));
+    size_t length = strlen(job->name);
+    snprintf(job->name + length, sizeof job->name - length, "-%.*s", NAME_TAG - 1, host_hash_text(hash, tag) + 8);
 }
 
 static Status check(const LaunchRun *run) {
@@ -52,6 +66,20 @@ static Status check(const LaunchRun *run) {
     }
     if (run->options.dry_run) return host_fail(STATUS_USAGE, "--emit runs nothing: leave out --dry-run");
     return STATUS_OK;
+}
+
+// Pods listen at addresses of their own, and all at one port.
+static Status find_port(LaunchJob *job) {
+    const char *address = launch_text(job->run, "bind_address");
+    char host[HOST_ADDRESS_MAX];
+    bool everywhere = true;
+    job->port = 0;
+    if (address[0] != '\0') TRY(host_address_host(address, host, &everywhere));
+    if (address[0] != '\0') TRY(host_address_port(address, &job->port));
+    if (job->port == 0) job->port = K8S_PORT;
+    if (everywhere) return STATUS_OK;
+    return host_fail(STATUS_USAGE, "--emit k8s: --bind-address %s: pods have addresses of their own: tcp://*:%d",
+                     address, job->port);
 }
 
 static void add_where_given(const LaunchRun *run, LaunchArguments *arguments, const char *const *names) {
@@ -90,6 +118,10 @@ static void describe(LaunchJob *job) {
     job->has_evaluators = run->trainer->workers->evaluate != NULL;
     job->evaluators = workers > job->trainers ? workers - job->trainers : 0;
     job->cores = run->options.threads > 0 ? run->options.threads : 1;
+    bool has_hook = launch_text(run, "scale_hook")[0] != '\0',
+         is_bounded = host_config_int(&run->config, "max_workers") > 0;
+    // An Indexed Job of no pods is done, and cannot be scaled.
+    job->scales = job->has_evaluators && is_bounded && !has_hook && (job->evaluators > 0 || kind(run) == EMIT_SLURM);
     job->needs_gpu = host_config_choice(&run->config, "device") == KERN_DEVICE_CUDA;
     char label[KERN_OBJECTIVE_LABEL_MAX];
     snprintf(job->what, sizeof job->what, "%s by %s %s: %d trainer%s, %d evaluator%s", launch_label(run, label),
@@ -104,7 +136,9 @@ Status launch_emit(const LaunchRun *run, FILE *stream) {
     snprintf(folder, sizeof folder, "runs/%s", launch_label(run, label));
     LaunchJob job = {.run = run, .folder = o->resume[0] != '\0' ? o->resume : o->out[0] != '\0' ? o->out : folder};
     describe(&job);
-    name_job(&job);
+    if (kind(run) == EMIT_K8S) TRY(find_port(&job));
+    bool is_whole = name_job(&job);
+    if (!is_whole && kind(run) == EMIT_K8S) tell_apart(&job);
     list_arguments(&job);
     Status status = STATUS_OK;
     if (job.start.is_short || job.always.is_short || job.helper.is_short) {

@@ -13,12 +13,15 @@ enum { LAUNCH_JOB_NAME_MAX = 48 };
 typedef struct LaunchJob {
     const LaunchRun *run;
     const char *folder;             // of the run
-    char name[LAUNCH_JOB_NAME_MAX]; // "shoal-cartpole": small letters, digits and dashes
+    char name[LAUNCH_JOB_NAME_MAX]; // "shoal-cartpole": small letters, digits and dashes; of Kubernetes unlike any
+                                    // other's
     char what[128];                 // for people: "cartpole by esrun 0.1.0: 2 trainers, 6 evaluators"
     int trainers, evaluators;
     int cores;           // of each worker
     bool has_evaluators; // or may have: the algorithm knows them
     bool needs_gpu;
+    int port;               // where pods find the master
+    bool scales;            // evaluators come and go by a hook that the text brings with it
     LaunchArguments start;  // of a run that is not there yet, or that --resume names
     LaunchArguments always; // of the trainers: also where the run is there
     LaunchArguments helper; // of those that join

@@ -7,7 +7,6 @@
 #include "host/json_text.h"
 #include "kernels/launcher_emit.h"
 
-#define PORT       "5555"
 #define RUNS       "/runs"
 #define PATIENCE_S "300" // of workers: the first pod may have to be put on another node, with its volume
 
@@ -46,21 +45,21 @@ static void put_service(const LaunchJob *job, FILE *stream) {
             "# %s, for Kubernetes.\n"
             "#     kubectl create secret generic %s --from-literal=secret=\"$(openssl rand -hex 32)\"\n"
             "#     kubectl apply -f FILE\n"
-            "# The image has %s in its PATH; its name is to be yours. Evaluators may be more or fewer while the\n"
-            "# run goes on: their job's completions and parallelism.\n"
+            "# The image has %s%s in its PATH; its name is to be yours. Evaluators may be more or fewer while the\n"
+            "# run goes on: their job's completions and parallelism%s.\n"
             "apiVersion: v1\n"
             "kind: Service\n"
             "metadata:\n"
             "  name: %s\n"
             "spec:\n"
             "  selector:\n",
-            job->what, job->name, job->run->trainer->tool, job->name);
+            job->what, job->name, job->run->trainer->tool, job->scales ? " and kubectl" : "",
+            job->scales ? ", which the run itself changes" : "", job->name);
     put_labels(job, "master", "    ", stream);
     fputs("  ports:\n"
-          "  - name: master\n"
-          "    port: " PORT "\n"
-          "---\n",
+          "  - name: master\n",
           stream);
+    fprintf(stream, "    port: %d\n---\n", job->port);
 }
 
 static void put_volume(const LaunchJob *job, FILE *stream) {
@@ -77,6 +76,51 @@ static void put_volume(const LaunchJob *job, FILE *stream) {
             "      storage: 1Gi\n"
             "---\n",
             job->name);
+}
+
+// The first pod may change the evaluators' job, and nothing else.
+static void put_rights(const LaunchJob *job, FILE *stream) {
+    fprintf(stream,
+            "apiVersion: v1\n"
+            "kind: ServiceAccount\n"
+            "metadata:\n"
+            "  name: %s\n"
+            "---\n"
+            "apiVersion: rbac.authorization.k8s.io/v1\n"
+            "kind: Role\n"
+            "metadata:\n"
+            "  name: %s\n"
+            "rules:\n"
+            "- apiGroups: [\"batch\"]\n"
+            "  resources: [\"jobs\"]\n"
+            "  resourceNames: [\"%s-evaluators\"]\n"
+            "  verbs: [\"get\", \"patch\"]\n"
+            "---\n",
+            job->name, job->name, job->name);
+    fprintf(stream,
+            "apiVersion: rbac.authorization.k8s.io/v1\n"
+            "kind: RoleBinding\n"
+            "metadata:\n"
+            "  name: %s\n"
+            "subjects:\n"
+            "- kind: ServiceAccount\n"
+            "  name: %s\n"
+            "roleRef:\n"
+            "  apiGroup: rbac.authorization.k8s.io\n"
+            "  kind: Role\n"
+            "  name: %s\n"
+            "---\n",
+            job->name, job->name, job->name);
+}
+
+// The hook: an Indexed Job is scaled by both of its numbers at once.
+static Status put_hook(const LaunchJob *job, FILE *stream) {
+    char word[HOST_TEXT_MAX];
+    snprintf(word, sizeof word,
+             "--scale-hook=n=$((SHOAL_WANTED - %d)); kubectl patch job %s-evaluators --type=merge "
+             "--patch=\"{\\\"spec\\\":{\\\"parallelism\\\":$n,\\\"completions\\\":$n}}\"",
+             job->trainers, job->name);
+    return put_word(stream, word);
 }
 
 // A job of so many pods, up to the container's command. 0: of one, which is no part of several.
@@ -100,12 +144,14 @@ static void put_job(const LaunchJob *job, const char *part, int pods, FILE *stre
     fprintf(stream,
             "    spec:\n"
             "      restartPolicy: OnFailure\n"
-            "%s"
+            "%s",
+            pods > 0 ? "" : "      terminationGracePeriodSeconds: 120\n");
+    if (pods == 0 && job->scales) fprintf(stream, "      serviceAccountName: %s\n", job->name);
+    fprintf(stream,
             "      containers:\n"
             "      - name: %s\n"
             "        image: \"shoal:%s\"\n",
-            pods > 0 ? "" : "      terminationGracePeriodSeconds: 120\n", job->run->trainer->tool,
-            job->run->trainer->version);
+            job->run->trainer->tool, job->run->trainer->version);
     fprintf(stream,
             "        env:\n"
             "        - name: SHOAL_SECRET\n"
@@ -130,9 +176,9 @@ static void put_own_address(const char *port, FILE *stream) {
 }
 
 // Runs a command so that its end by SIGTERM counts as a failure, which a Job starts again: it has ended well itself.
-static const char run_it[] =
-    "\"$@\" & child=$!; trap 'stopped=1; kill -TERM \"$child\"' TERM; wait \"$child\"; status=$?; "
-    "if [ -n \"${stopped:-}\" ]; then wait \"$child\"; exit 143; fi; exit \"$status\"";
+static const char run_it[] = "trap 'stopped=1; ${child:+kill -TERM $child}' TERM; \"$@\" & child=$!; "
+                             "if [ -n \"${stopped:-}\" ]; then kill -TERM \"$child\"; fi; wait \"$child\"; status=$?; "
+                             "if [ -n \"${stopped:-}\" ]; then wait \"$child\"; exit 143; fi; exit \"$status\"";
 
 // The first pod's command: a shell that looks whether the run is there, "$0" being its folder.
 static Status put_start(const LaunchJob *job, FILE *stream) {
@@ -160,13 +206,16 @@ static Status put_start(const LaunchJob *job, FILE *stream) {
 }
 
 static Status put_master(const LaunchJob *job, FILE *stream) {
+    char port[16];
     put_job(job, "master", 0, stream);
     TRY(put_start(job, stream));
     TRY(put_words(stream, &job->always));
-    put_own_address(PORT, stream);
+    if (job->scales) TRY(put_hook(job, stream));
+    snprintf(port, sizeof port, "%d", job->port);
+    put_own_address(port, stream);
     fprintf(stream,
             "        ports:\n"
-            "        - containerPort: " PORT "\n"
+            "        - containerPort: %s\n"
             "        volumeMounts:\n"
             "        - name: runs\n"
             "          mountPath: " RUNS "\n"
@@ -174,7 +223,7 @@ static Status put_master(const LaunchJob *job, FILE *stream) {
             "      - name: runs\n"
             "        persistentVolumeClaim:\n"
             "          claimName: %s\n",
-            job->name);
+            port, job->name);
     return STATUS_OK;
 }
 
@@ -184,7 +233,7 @@ static Status put_helpers(const LaunchJob *job, const char *part, int pods, FILE
     if (pods == 0) return STATUS_OK;
     fputs("---\n", stream);
     put_job(job, part, pods, stream);
-    snprintf(join, sizeof join, "--join=tcp://%s:" PORT, job->name);
+    snprintf(join, sizeof join, "--join=tcp://%s:%d", job->name, job->port);
     const char *const words[] = {"/bin/sh", "-c", run_it, "sh", job->run->trainer->tool, join};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         TRY(put_word(stream, words[i]));
@@ -198,6 +247,7 @@ static Status put_helpers(const LaunchJob *job, const char *part, int pods, FILE
 Status launch_emit_k8s(const LaunchJob *job, FILE *stream) {
     put_service(job, stream);
     put_volume(job, stream);
+    if (job->scales) put_rights(job, stream);
     TRY(put_master(job, stream));
     TRY(put_helpers(job, "followers", job->trainers - 1, stream));
     return put_helpers(job, "evaluators", job->evaluators, stream);

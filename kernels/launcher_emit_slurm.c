@@ -53,13 +53,34 @@ static void put_evaluator(const LaunchJob *job, FILE *stream) {
           stream);
     put_words(stream, &job->helper);
     fputs("\nfi\n", stream);
-    if (job->evaluators == 0) return;
-    fprintf(stream,
-            "\n"
-            "rm -f \"$folder/master\" # one that a lost node has left leads nowhere\n"
-            "evaluators=$(sbatch --parsable --array=1-%d --ntasks=1 \"$0\")\n"
-            "trap 'scancel --quiet \"${evaluators%%%%;*}\"' EXIT\n",
-            job->evaluators);
+}
+
+static void put_evaluators(const LaunchJob *job, FILE *stream) {
+    if (job->evaluators == 0 && !job->scales) return;
+    fputs("\n"
+          "rm -f \"$folder/master\" # one that a lost node has left leads nowhere\n"
+          "mkdir -p \"$folder\"\n"
+          ": >\"$jobs\"\n"
+          "trap 'xargs --no-run-if-empty scancel --quiet <\"$jobs\"' EXIT\n",
+          stream);
+    if (job->evaluators > 0) fprintf(stream, "submit %d\n", job->evaluators);
+}
+
+// What is asked of Slurm already, and waits in its queue, is not asked for again.
+static void put_hook(FILE *stream) {
+    fputs("\n"
+          "if [[ ${1:-} == scale ]]; then # the run's hook: more evaluators; fewer end by themselves\n"
+          "    for name in \"${!SLURM_@}\"; do # this step's, which are not to be the new job's\n"
+          "        if [[ $name != SLURM_CONF ]]; then unset \"$name\"; fi\n"
+          "    done\n"
+          "    queue=(squeue --noheader --array --states=PENDING --format=%i --jobs=\"$(paste -sd, \"$jobs\")\")\n"
+          "    waiting=0\n"
+          "    if [[ -s $jobs ]]; then waiting=$({ \"${queue[@]}\" || true; } | wc -l); fi\n"
+          "    more=$((SHOAL_WANTED - SHOAL_WORKERS - waiting))\n"
+          "    if ((more > 0)); then submit \"$more\"; fi\n"
+          "    exit\n"
+          "fi\n",
+          stream);
 }
 
 static void put_trainers(const LaunchJob *job, FILE *stream) {
@@ -85,6 +106,7 @@ static void put_trainers(const LaunchJob *job, FILE *stream) {
         fputs("\"tcp://$(hostname):*\"", stream); // this script runs on the first node, as the first task does
     }
     put_words(stream, &job->always);
+    if (job->scales) fputs(" --scale-hook=\"bash $(printf %q \"$0\") scale\"", stream);
     fputc('\n', stream);
 }
 
@@ -95,7 +117,14 @@ void launch_emit_slurm(const LaunchJob *job, FILE *stream) {
     put_header(job, stream);
     put_setting(stream, "program", length > 0 ? program : job->run->trainer->tool);
     put_setting(stream, "folder", job->folder);
+    if (job->evaluators > 0 || job->scales) {
+        fputs("jobs=$folder/slurm-jobs # of evaluators\n"
+              "submit() { sbatch --parsable --array=\"1-$1\" --ntasks=1 \"$0\" | cut -d ';' -f 1 >>\"$jobs\"; }\n",
+              stream);
+    }
+    if (job->scales) put_hook(stream); // which is called without a job's variables
     fprintf(stream, "each=(--cpus-per-task=\"$SLURM_CPUS_PER_TASK\"%s)\n", job->needs_gpu ? " --gpus-per-task=1" : "");
     if (job->has_evaluators) put_evaluator(job, stream);
+    put_evaluators(job, stream);
     put_trainers(job, stream);
 }

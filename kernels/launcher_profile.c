@@ -3,13 +3,20 @@
 
 #define CLOCK_WAIT_S 1.0
 
-// The lead is rank 0; others have the number that the master gave them. Another master counts from 1 again.
+void launch_await_clock(LaunchRun *run) {
+    int64_t offset_ns, error_ns;
+    if (!host_member_clock(run->member, CLOCK_WAIT_S, &offset_ns, &error_ns)) return; // a trace says so
+}
+
+// The lead is rank 0; others have the place that the master gave them, which is that of a worker which is no more, or
+// the next one.
 static void place(LaunchRun *run, bool helps, HostTraceRun *what) {
     what->offset_error_ns = -1;
     if (run->member == NULL) return;
-    what->rank = helps ? host_member_number(run->member) : 0;
-    if (!host_member_clock(run->member, CLOCK_WAIT_S, &what->offset_ns, &what->offset_error_ns))
-        what->offset_error_ns = -1;
+    what->rank = helps ? host_member_place(run->member) : 0;
+    // A helper has a lease by now.
+    double wait_s = helps ? 0.0 : CLOCK_WAIT_S;
+    if (!host_member_clock(run->member, wait_s, &what->offset_ns, &what->offset_error_ns)) what->offset_error_ns = -1;
 }
 
 Status launch_profile_begin(LaunchRun *run) {

@@ -22,10 +22,11 @@ enum { LOOK_EVERY_MS = 50, RANKS_MAX = 4096, RANKS_NONE = 1 };
 // are those of a step: a job script has the job's, and is not one of several. srun may set PMI_RANK and PMI_SIZE, too.
 static const struct {
     const char *tool, *rank, *count, *hosts, *local; // local: processes on this host
+    const char *cpus;                                // of this host, for all of them; "": what the launcher may use
 } launchers[] = {
-    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "", "OMPI_COMM_WORLD_LOCAL_SIZE"},
-    {"mpiexec", "PMI_RANK", "PMI_SIZE", "", "MPI_LOCALNRANKS"},
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_NODES", ""},
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "", "OMPI_COMM_WORLD_LOCAL_SIZE", ""},
+    {"mpiexec", "PMI_RANK", "PMI_SIZE", "", "MPI_LOCALNRANKS", ""},
+    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_NODES", "", "SLURM_CPUS_ON_NODE"},
 };
 
 static Status read_number(const char *variable, int64_t min, int64_t max, int *value) {
@@ -51,6 +52,8 @@ static Status read_environment(LaunchRank *rank) {
         TRY(read_number(launchers[i].hosts, 1, RANKS_MAX, &rank->hosts));
         TRY(read_number(launchers[i].local, 1, RANKS_MAX, &local));
         if (local > 0) rank->hosts = (rank->count + local - 1) / local;
+        TRY(read_number(launchers[i].cpus, 1, HOST_THREADS_MAX, &rank->cpus));
+        if (rank->cpus == 0) rank->cpus = host_cpu_allowed_to(getppid());
         if (rank->count == 1) *rank = (LaunchRank){0};
         return STATUS_OK;
     }
@@ -91,6 +94,14 @@ Status launch_find_rank(LaunchRun *run) {
 
 int64_t launch_workers(const LaunchRun *run) {
     return run->rank.count > 1 ? run->rank.count : host_config_int(&run->config, "workers");
+}
+
+int launch_rank_cores(const LaunchRun *run) {
+    const LaunchRank *r = &run->rank;
+    int allowed = host_cpu_allowed(), local = r->hosts > 0 ? (r->count + r->hosts - 1) / r->hosts : r->count;
+    if (r->count <= 1 || r->cpus == 0 || (int64_t)allowed * local <= r->cpus) return allowed; // its own, or so it seems
+    int part = r->cpus / local;
+    return part < 1 ? 1 : part < allowed ? part : allowed;
 }
 
 // ---- meeting -------------------------------------------------------------------------------------------------------
@@ -149,17 +160,18 @@ static Status await_master(const LaunchRun *run, const char *folder, char endpoi
 // Becomes a worker of the run; returns only if it cannot.
 static Status become_worker(const LaunchRun *run, const char *folder, const char *endpoint) {
     LaunchArguments arguments = {0};
-    char address[HOST_ENDPOINT_MAX], bind[16];
-    int threads = run->options.threads;
+    char address[HOST_ENDPOINT_MAX], bind[16], number[16];
+    int threads = run->options.threads > 0 ? run->options.threads : launch_rank_cores(run);
     // Cores that others may have, too, are not to be shared with them for good.
-    bool are_all_its_own = threads == 0 || threads == host_cpu_allowed();
+    bool are_all_its_own = threads == host_cpu_allowed();
     bool is_bound = are_all_its_own || host_config_layer(&run->config, "bind") == CONFIG_ARGS;
     bool follows = run->rank.rank < launch_trainers(run);
     TRY(host_address_towards(endpoint, address, sizeof address));
     launch_add_word(&arguments, run->trainer->tool);
     launch_add_helper(run, &arguments, folder, follows ? address : NULL);
     launch_add_profile(run, &arguments, folder);
-    launch_add(&arguments, "threads", launch_text(run, "threads"));
+    snprintf(number, sizeof number, "%d", threads);
+    launch_add(&arguments, "threads", number);
     launch_add(&arguments, "bind", is_bound ? host_config_text(&run->config, "bind", bind, sizeof bind) : "none");
     if (launch_text(run, "secret")[0] != '\0') launch_add(&arguments, "secret", launch_text(run, "secret"));
     Status status = host_fail(STATUS_MEMORY, "the command line is too long to be passed on");

@@ -20,6 +20,10 @@ int64_t launch_workers(const LaunchRun *run);
 // How many of them are trainers, at least while they are all there: where there are no evaluators, every one.
 int launch_trainers(const LaunchRun *run);
 
+// Processors for this process and those that it starts: those that it may use; but where the ranks of its host are not
+// kept to processors of their own, its part of those that they share.
+int launch_rank_cores(const LaunchRun *run);
+
 // Rank 0, and a process that was started by itself, goes on with a folder that the others know. Any other becomes a
 // worker, and returns only if it cannot, or is_over: the run was, before it came.
 Status launch_take_rank(LaunchRun *run, bool *is_over) HOST_MUST_CHECK;

@@ -28,6 +28,7 @@ typedef struct LaunchOptions {
 typedef struct LaunchRank {
     int rank, count;  // count 0: it was started by itself
     int hosts;        // that they are on; 0: unknown
+    int cpus;         // of this host that they may use together; 0: unknown
     const char *tool; // "srun", "mpirun": for messages
 } LaunchRank;
 
@@ -74,6 +75,8 @@ void launch_profile_end(LaunchRun *run);
 // The same of a worker that helps, before it computes something of the step behind so many that are done. context: the
 // run.
 void launch_profile_work(void *context, int64_t label);
+// Waits a moment until the master's clock is known: before there is work, which waits for nothing.
+void launch_await_clock(LaunchRun *run);
 
 // Checks that a resumed run's settings are those of its checkpoint, but for what may change.
 Status launch_check_resumed(LaunchRun *run, const char *checkpoint) HOST_MUST_CHECK;
@@ -85,6 +88,9 @@ Status launch_open_device(LaunchRun *run) HOST_MUST_CHECK;
 // being it.
 bool launch_is_helper(const LaunchRun *run);
 Status launch_help_run(LaunchRun *run) HOST_MUST_CHECK;
+
+// Whether the algorithm has workers that are no trainers; of a trainer that works with others.
+bool launch_has_evaluators(const LaunchRun *run);
 
 // Whether this process is to start others, one of which trains; and doing so until the run ends.
 bool launch_is_supervisor(const LaunchRun *run);

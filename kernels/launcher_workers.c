@@ -1,5 +1,5 @@
-// A launcher's other processes: the supervisor that --workers makes of the one that was called, the master, evaluators,
-// and asking a master for its status.
+// A launcher's other processes: the master, evaluators and followers, the trainer's part in that, and asking a master
+// for its status.
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,17 +20,17 @@ static bool has_workers(const LaunchRun *run) { return run->trainer->workers != 
 
 static int role(const LaunchRun *run) { return host_config_choice(&run->config, "role"); }
 
-static bool has_evaluators(const LaunchRun *run) { return run->trainer->workers->evaluate != NULL; }
+bool launch_has_evaluators(const LaunchRun *run) { return run->trainer->workers->evaluate != NULL; }
 
 // Where there are no evaluators, whoever joins is a trainer.
-static bool follows(const LaunchRun *run) { return role(run) == ROLE_FOLLOWER || !has_evaluators(run); }
+static bool follows(const LaunchRun *run) { return role(run) == ROLE_FOLLOWER || !launch_has_evaluators(run); }
 
 int launch_trainers(const LaunchRun *run) {
-    return has_evaluators(run) ? (int)host_config_int(&run->config, "trainers") : (int)launch_workers(run);
+    return launch_has_evaluators(run) ? (int)host_config_int(&run->config, "trainers") : (int)launch_workers(run);
 }
 
 // Whether there are several trainers, or may come to be.
-static bool has_trainers(const LaunchRun *run) { return launch_trainers(run) > 1 || !has_evaluators(run); }
+static bool has_trainers(const LaunchRun *run) { return launch_trainers(run) > 1 || !launch_has_evaluators(run); }
 
 bool launch_is_helper(const LaunchRun *run) {
     if (!has_workers(run)) return false;
@@ -41,7 +41,37 @@ bool launch_is_helper(const LaunchRun *run) {
 bool launch_is_supervisor(const LaunchRun *run) {
     if (!has_workers(run) || role(run) != ROLE_AUTO || run->options.dry_run || run->options.eval[0] != '\0')
         return false;
-    return launch_workers(run) > 1 || launch_text(run, "bind_address")[0] != '\0';
+    return launch_workers(run) > 1 || launch_text(run, "bind_address")[0] != '\0' ||
+           launch_text(run, "scale_hook")[0] != '\0';
+}
+
+// What bounds the number of workers.
+static Status check_bounds(const LaunchRun *run) {
+    long long workers = (long long)launch_workers(run), trainers = launch_trainers(run);
+    long long least = (long long)host_config_int(&run->config, "min_workers");
+    long long most = (long long)host_config_int(&run->config, "max_workers");
+    bool has_hook = launch_text(run, "scale_hook")[0] != '\0';
+    bool brings_hook = launch_emits(run) && most > 0; // the text that is made
+    bool may_join = has_hook || brings_hook || launch_text(run, "bind_address")[0] != '\0';
+    if (least > workers && !may_join) {
+        return host_fail(STATUS_USAGE, "--min-workers %lld: there are %lld workers; --bind-address lets others join",
+                         least, workers);
+    }
+    if (most > 0 && most < least)
+        return host_fail(STATUS_USAGE, "--max-workers %lld is less than --min-workers %lld", most, least);
+    if (most > 0 && most < workers)
+        return host_fail(STATUS_USAGE, "--max-workers %lld: the run starts with %lld workers", most, workers);
+    if (most > 0 && most < trainers)
+        return host_fail(STATUS_USAGE, "--max-workers %lld is less than --trainers %lld", most, trainers);
+    if (has_hook && most == 0)
+        return host_fail(STATUS_USAGE, "--scale-hook needs --max-workers: how many workers it may bring the run to");
+    if (has_hook && !launch_has_evaluators(run) && most > HOST_GROUP_MAX) {
+        return host_fail(STATUS_USAGE, "--max-workers %lld: all workers are trainers, of which there are at most %d",
+                         most, HOST_GROUP_MAX);
+    }
+    if (!has_hook && !brings_hook && host_config_layer(&run->config, "scale_interval") == CONFIG_ARGS)
+        return host_fail(STATUS_USAGE, "--scale-interval is for --scale-hook, which is not there");
+    return STATUS_OK;
 }
 
 Status launch_check_workers(LaunchRun *run) {
@@ -50,12 +80,8 @@ Status launch_check_workers(LaunchRun *run) {
         return host_fail(STATUS_USAGE, "--role is for a worker that joins: --join ENDPOINT");
     if (role(run) != ROLE_AUTO) return STATUS_OK;
     TRY(launch_find_rank(run));
-    int64_t workers = launch_workers(run), least = host_config_int(&run->config, "min_workers");
-    if (least > workers && launch_text(run, "bind_address")[0] == '\0') {
-        return host_fail(STATUS_USAGE, "--min-workers %lld: there are %lld workers; --bind-address lets others join",
-                         (long long)least, (long long)workers);
-    }
-    int64_t trainers = launch_trainers(run);
+    TRY(check_bounds(run));
+    int64_t workers = launch_workers(run), trainers = launch_trainers(run);
     if (trainers > workers && launch_text(run, "bind_address")[0] == '\0') {
         return host_fail(STATUS_USAGE, "--trainers %lld: there are %lld workers; --bind-address lets others join",
                          (long long)trainers, (long long)workers);
@@ -81,6 +107,7 @@ Status launch_find_master(const LaunchRun *run, const char *where, char endpoint
     char path[HOST_PATH_MAX], secret_path[HOST_PATH_MAX];
     snprintf(secret_path, sizeof secret_path, "%s", launch_text(run, "secret"));
     snprintf(endpoint, HOST_ENDPOINT_MAX, "%s", where);
+    if (strncmp(where, "tcp://", 6) == 0) TRY(host_address_check(where));
     if (strstr(where, "://") == NULL) {
         TRY(host_run_master_path(where, path));
         if (!host_file_exists(path)) {
@@ -119,6 +146,10 @@ static Status be_master(LaunchRun *run) {
         .keys = &keys,
         .build = kern_build_id(),
         .min_workers = (int)host_config_int(&run->config, "min_workers"),
+        .max_workers = (int)host_config_int(&run->config, "max_workers"),
+        .scales = launch_text(run, "scale_hook")[0] != '\0',
+        .scale_interval_s = host_config_real(&run->config, "scale_interval"),
+        .has_evaluators = launch_has_evaluators(run),
         .trainers = launch_trainers(run),
         .workers = (int)host_config_int(&run->config, "workers"),
         .hang_limit_s = host_config_real(&run->config, "hang_limit"),
@@ -220,8 +251,9 @@ Status launch_join_as_trainer(LaunchRun *run) {
 
 // Who joins has the run's settings, and none of its own.
 static Status check_helper(const LaunchRun *run) {
-    static const char *const not_joining[] = {"workers", "trainers", "resume",  "eval",
-                                              "config",  "html",     "dry_run", NULL};
+    static const char *const not_joining[] = {"workers",        "trainers", "max_workers", "scale_hook",
+                                              "scale_interval", "resume",   "eval",        "config",
+                                              "html",           "dry_run",  NULL};
     const ConfigTable *table = run->trainer->table;
     char name[HOST_CONFIG_NAME_MAX];
     if (run->options.profile && run->options.out[0] == '\0')
@@ -254,6 +286,21 @@ static Status leave_gpu(LaunchRun *run) {
     return launch_open_device(run);
 }
 
+static void tell_end(const LaunchRun *run, Status status) {
+    HostMemberFigures figures = host_member_figures(run->member);
+    const char *dismissal = host_member_dismissal(run->member);
+    fprintf(stderr, "%s: ", run->trainer->tool);
+    if (status == STATUS_OK) {
+        fputs("the run is over", stderr);
+    } else if (dismissal[0] != '\0') {
+        fprintf(stderr, "asked to leave: %s;", dismissal);
+    } else {
+        fputs("stopped", stderr);
+    }
+    if (launch_has_evaluators(run)) fprintf(stderr, " after %lld members", (long long)figures.own_items);
+    fputc('\n', stderr);
+}
+
 // An evaluator, or a trainer that follows another one.
 static Status be_helper(LaunchRun *run) {
     const KernTrainer *trainer = run->trainer;
@@ -263,6 +310,7 @@ static Status be_helper(LaunchRun *run) {
     TRY(launch_find_master(run, launch_text(run, "join"), endpoint, &keys));
     TRY(launch_open_device(run));
     TRY(open_member(run, follows(run) ? HOST_ROLE_FOLLOWER : HOST_ROLE_EVALUATOR, endpoint, &keys, NULL));
+    if (run->options.profile) launch_await_clock(run);
     const char *settings = host_member_settings(run->member);
     if (settings[0] == '\0') return STATUS_OK; // the run was over already
     TRY(host_config_from_json(&run->config, CONFIG_FILE, "the master's settings", settings, strlen(settings)));
@@ -282,12 +330,7 @@ static Status be_helper(LaunchRun *run) {
     } else {
         status = trainer->workers->evaluate(trainer->state, run->member);
     }
-    if (!run->options.quiet && (status == STATUS_OK || status == STATUS_STOPPED)) {
-        HostMemberFigures figures = host_member_figures(run->member);
-        fprintf(stderr, "%s: %s", trainer->tool, status == STATUS_OK ? "the run is over" : "stopped");
-        if (has_evaluators(run)) fprintf(stderr, " after %lld members", (long long)figures.own_items);
-        fputc('\n', stderr);
-    }
+    if (!run->options.quiet && (status == STATUS_OK || status == STATUS_STOPPED)) tell_end(run, status);
     return status == STATUS_STOPPED ? STATUS_OK : status;
 }
 
@@ -308,10 +351,20 @@ static void print_workers(const LaunchRun *run, const json_t *workers) {
         if (number(w, "rank") >= 0) snprintf(rank, sizeof rank, "%.0f", number(w, "rank"));
         printf("  %-9s %2s %-5s %-16s %8.0f %3.0f threads ", word(w, "role"), rank, word(w, "state"), word(w, "host"),
                number(w, "pid"), number(w, "threads"));
-        if (has_evaluators(run))
+        if (launch_has_evaluators(run))
             printf("%12.0f members %12.0f members/s  ", number(w, "items"), number(w, "items_per_s"));
         printf("%s\n", word(w, "device"));
     }
+}
+
+// How many workers there may be, are missing and are wanted.
+static void print_bounds(const json_t *all) {
+    double least = number(all, "min_workers"), most = number(all, "max_workers"), there = number(all, "present");
+    printf(" (at least %.0f", least);
+    if (most > 0) printf(", at most %.0f", most);
+    if (there < least) printf(", waits for %.0f more", least - there);
+    if (strcmp(word(all, "wants"), "none") != 0) printf(", %.0f wanted: %s", number(all, "wanted"), word(all, "wants"));
+    puts(")");
 }
 
 static Status print_status(const LaunchRun *run, const char *json) {
@@ -320,9 +373,10 @@ static Status print_status(const LaunchRun *run, const char *json) {
     const json_t *f = json_object_get(all, "failures"), *t = json_object_get(all, "traffic");
     const json_t *m = json_object_get(all, "master"), *workers = json_object_get(all, "workers");
     printf("%s at %s: %s %.0f", word(all, "env"), word(all, "endpoint"), run->trainer->step, number(all, "generation"));
-    if (has_evaluators(run)) printf(", %.0f of %.0f members to go", number(all, "items_left"), number(all, "items"));
-    printf("; epoch %.0f, %zu workers (at least %.0f wanted)\n", number(all, "epoch"), json_array_size(workers),
-           number(all, "min_workers"));
+    if (launch_has_evaluators(run))
+        printf(", %.0f of %.0f members to go", number(all, "items_left"), number(all, "items"));
+    printf("; epoch %.0f, %zu workers", number(all, "epoch"), json_array_size(workers));
+    print_bounds(all);
     print_workers(run, workers);
     printf(
         "failures: %.0f deaths, %.0f crashes, %.0f hangs, %.0f refused, %.0f strangers; %.0f members computed again, "
@@ -358,181 +412,4 @@ Status launch_help_run(LaunchRun *run) {
     if (launch_emits(run)) return host_fail(STATUS_USAGE, "--emit is for a run's own command line");
     if (launch_text(run, "status")[0] != '\0') return show_status(run);
     return role(run) == ROLE_MASTER ? be_master(run) : be_helper(run);
-}
-
-// ---- the supervisor ------------------------------------------------------------------------------------------------
-
-// How many cores each worker gets for itself (0: they share), and how many threads.
-static int share_cores(const LaunchRun *run, int *threads) {
-    int workers = (int)host_config_int(&run->config, "workers"), allowed = host_cpu_allowed();
-    int each = allowed / workers > 1 ? allowed / workers : 1;
-    *threads = run->options.threads > 0 ? run->options.threads : each;
-    return *threads <= each && workers <= allowed ? *threads : 0;
-}
-
-enum { PLAN_COMMANDS = 5 };
-
-typedef struct Plan {
-    LaunchArguments master, trainer, trainer_again, follower, evaluator;
-    char endpoint[HOST_ENDPOINT_MAX];
-} Plan;
-
-const char *const launch_of_helpers[] = {"device", "gpu", "isa", "lanes", "patience", NULL};
-
-void launch_add_helper(const LaunchRun *run, LaunchArguments *arguments, const char *where, const char *follower_at) {
-    char value[64];
-    launch_add(arguments, "join", where);
-    if (follower_at != NULL) {
-        launch_add(arguments, "role", "follower");
-        launch_add(arguments, "bind_address", follower_at);
-    }
-    for (const char *const *name = launch_of_helpers; *name != NULL; name++)
-        launch_add(arguments, *name, host_config_text(&run->config, *name, value, sizeof value));
-    launch_add(arguments, "quiet", "true");
-}
-
-void launch_add_profile(const LaunchRun *run, LaunchArguments *arguments, const char *folder) {
-    static const char *const names[] = {"profile", "profile_window", "profile_detail", NULL};
-    char value[HOST_TEXT_MAX];
-    if (!run->options.profile) return;
-    launch_add(arguments, "out", folder);
-    for (int i = 0; names[i] != NULL; i++)
-        launch_add(arguments, names[i], host_config_text(&run->config, names[i], value, sizeof value));
-}
-
-static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cores) {
-    static const char *const for_master[] = {"hang_limit", "min_workers", NULL};
-    static const char *const not_trainer[] = {"workers", "out",    "resume",     "threads",
-                                              "bind",    "secret", "hang_limit", NULL};
-    static const char *const not_again[] = {"workers", "out",    "resume",     "threads", "bind",
-                                            "secret",  "config", "hang_limit", NULL};
-    LaunchArguments *all[] = {&plan->master, &plan->trainer, &plan->trainer_again, &plan->follower, &plan->evaluator};
-    char number_text[32], bind[16], value[64];
-    snprintf(number_text, sizeof number_text, "%d", threads);
-    host_config_text(&run->config, "bind", bind, sizeof bind);
-    for (int i = 0; i < PLAN_COMMANDS; i++) {
-        memset(all[i], 0, sizeof *all[i]);
-        launch_add_word(all[i], run->trainer->tool);
-        if (i == 0) continue;
-        launch_add(all[i], "threads", number_text);
-        launch_add(all[i], "bind", cores > 0 ? bind : "none"); // pinned to one and the same core they would only wait
-    }
-    launch_add(&plan->master, "join", plan->endpoint);
-    launch_add(&plan->master, "role", "master");
-    for (int i = 0; for_master[i] != NULL; i++)
-        launch_add(&plan->master, for_master[i], host_config_text(&run->config, for_master[i], value, sizeof value));
-    snprintf(value, sizeof value, "%lld", (long long)launch_workers(run));
-    launch_add(&plan->master, "workers", value);
-    if (has_evaluators(run))
-        launch_add(&plan->master, "trainers", host_config_text(&run->config, "trainers", value, sizeof value));
-    launch_add_helper(run, &plan->follower, plan->endpoint, launch_text(run, "bind_address"));
-    launch_add_helper(run, &plan->evaluator, plan->endpoint, NULL);
-    launch_add_profile(run, &plan->follower, run->dir.path);
-    launch_add_profile(run, &plan->evaluator, run->dir.path);
-    launch_add(&plan->trainer, "join", plan->endpoint);
-    launch_add(&plan->trainer, "role", "trainer");
-    launch_add(&plan->trainer, run->options.resume[0] != '\0' ? "resume" : "out", run->dir.path);
-    launch_add_given(run, &plan->trainer, LAUNCH_SETTINGS | LAUNCH_COMMANDS, not_trainer);
-    launch_add(&plan->trainer_again, "join", plan->endpoint);
-    launch_add(&plan->trainer_again, "role", "trainer");
-    launch_add(&plan->trainer_again, "resume", run->dir.path);
-    // A run that goes on may have been given other settings, which it does not have until its first life has begun.
-    unsigned kinds = run->options.resume[0] != '\0' ? LAUNCH_SETTINGS | LAUNCH_COMMANDS : LAUNCH_COMMANDS;
-    launch_add_given(run, &plan->trainer_again, kinds, not_again);
-}
-
-// The run's folder is made or found here, so that a trainer that is started again has the same one.
-static Status prepare_folder(LaunchRun *run) {
-    bool resume = run->options.resume[0] != '\0';
-    char label[KERN_OBJECTIVE_LABEL_MAX];
-    TRY(resume ? host_run_dir_resume(&run->dir, run->options.resume)
-               : host_run_dir_create(&run->dir, run->options.out, launch_label(run, label)));
-    host_run_dir_close(&run->dir); // the trainer holds it
-    return STATUS_OK;
-}
-
-// The secret that was given, that of a run that goes on, or a fresh one; into the folder and the environment.
-static Status prepare_secret(const LaunchRun *run, HostKeys *keys) {
-    char path[HOST_PATH_MAX];
-    HostSecret secret;
-    TRY(host_run_secret_path(run->dir.path, path));
-    bool is_given = getenv(HOST_SECRET_ENVIRONMENT) != NULL || launch_text(run, "secret")[0] != '\0';
-    Status status;
-    if (is_given) {
-        status = host_secret_find(&secret, launch_text(run, "secret"));
-    } else {
-        status = host_file_exists(path) ? host_secret_read(&secret, path) : host_secret_make(&secret);
-    }
-    if (status == STATUS_OK) status = host_secret_write(&secret, path);
-    if (status == STATUS_OK) status = host_secret_keys(&secret, keys);
-    if (status == STATUS_OK && setenv(HOST_SECRET_ENVIRONMENT, secret.text, 1) != 0)
-        status = host_fail(STATUS_MEMORY, "no memory for the environment");
-    host_secret_wipe(&secret);
-    return status;
-}
-
-static Status write_endpoint(const LaunchRun *run, const char *endpoint) {
-    char path[HOST_PATH_MAX], line[HOST_ENDPOINT_MAX + 1];
-    TRY(host_run_master_path(run->dir.path, path));
-    int length = snprintf(line, sizeof line, "%s\n", endpoint);
-    HostFilePart part = {line, (size_t)length};
-    return host_file_replace(path, &part, 1);
-}
-
-static Status supervise(LaunchRun *run, Plan *plan, int fd, int *exit_status) {
-    int threads, cores = share_cores(run, &threads), workers = (int)host_config_int(&run->config, "workers");
-    int trainers = launch_trainers(run);
-    if (trainers > workers) trainers = workers; // the others join from elsewhere
-    plan_commands(run, plan, threads, cores);
-    if (plan->master.is_short || plan->trainer.is_short || plan->trainer_again.is_short || plan->follower.is_short ||
-        plan->evaluator.is_short)
-        return host_fail(STATUS_MEMORY, "the command line is too long to be passed on");
-    HostKeys keys;
-    TRY(prepare_secret(run, &keys));
-    host_payload_sweep(host_secret_tag(&keys)); // of this run when it was killed, all of it
-    char elsewhere[HOST_ENDPOINT_MAX];
-    const char *address = launch_text(run, "bind_address");
-    TRY(host_address_elsewhere(address[0] != '\0' ? address : plan->endpoint, plan->endpoint, elsewhere,
-                               sizeof elsewhere));
-    TRY(write_endpoint(run, elsewhere));
-    if (!run->options.quiet) {
-        fprintf(stderr, "%s: %d worker%s of %d thread%s; others join with: %s --join %s --secret %s/secret\n",
-                run->trainer->tool, workers, workers == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
-                run->trainer->tool, elsewhere, run->dir.path);
-    }
-    HostSupervision supervision = {
-        .tool = run->trainer->tool,
-        .run = run->dir.path,
-        .master = plan->master.at,
-        .trainer = plan->trainer.at,
-        .trainer_again = plan->trainer_again.at,
-        .follower = plan->follower.at,
-        .evaluator = plan->evaluator.at,
-        .followers = trainers - 1,
-        .evaluators = workers - trainers,
-        .listen_fd = fd,
-        .cores = cores,
-        .quiet = run->options.quiet,
-    };
-    Status status = host_supervise(&supervision, exit_status);
-    host_payload_sweep(host_secret_tag(&keys));
-    char path[HOST_PATH_MAX];
-    if (host_run_master_path(run->dir.path, path) == STATUS_OK) unlink(path); // there is no master any more
-    return status;
-}
-
-Status launch_supervise(LaunchRun *run, int *exit_status) {
-    static Plan plan; // large
-    int fd;
-    const char *address = launch_text(run, "bind_address");
-    TRY(host_listen(address[0] != '\0' ? address : "tcp://127.0.0.1:*", &fd, plan.endpoint, sizeof plan.endpoint));
-    Status status = prepare_folder(run);
-    if (status == STATUS_OK) status = supervise(run, &plan, fd, exit_status);
-    close(fd);
-    launch_free_arguments(&plan.master);
-    launch_free_arguments(&plan.trainer);
-    launch_free_arguments(&plan.trainer_again);
-    launch_free_arguments(&plan.follower);
-    launch_free_arguments(&plan.evaluator);
-    return status;
 }

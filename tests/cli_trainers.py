@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from cli_harness import SANITIZED
-from workers_harness import PATIENCE_S, StopTests
+from workers_harness import PATIENCE_S, DiskTests, StopTests
 
 STEPS = 12  # generations or updates of a run, of length() too
 
@@ -29,8 +29,14 @@ class TrainersTests:
         return again
 
 
-class TrainersResumeTests:
-    """From any number of trainers to any other, and to one process."""
+class TrainersResumeTests(DiskTests):
+    """From any number of trainers to any other, and to one process; whatever ended the run."""
+
+    def test_a_disk_full_at_a_checkpoint(self):
+        steps = 30
+        self.full_disk(steps, lambda args: self.begin_trainers(2, *args, environment=self.SLOW),
+                       lambda run: self.resume(3, run, self.goes_on(steps)), hidden="32,32", checkpoint_every=1,
+                       **self.length(steps))  # fmt: skip
 
     def test_resume(self):
         expected = self.reference()

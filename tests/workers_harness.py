@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from cli_harness import SANITIZED, program
+from cli_harness import SANITIZED, program, tree
 
 PATIENCE_S = 240 if SANITIZED else 90
 
@@ -92,6 +92,12 @@ class WorkersRun:
         done = subprocess.run(call, capture_output=True, text=True, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
+    def status_by(self, secret):
+        """status() of a run with a secret of its own, which this process has not in its environment."""
+        call = [*self.prefix, self.tool, "--status", self.out, "--json"]
+        done = subprocess.run(call, capture_output=True, text=True, check=False, env={**os.environ, "SHOAL_SECRET": secret})
+        return json.loads(done.stdout) if done.returncode == 0 else None
+
     def wait_for_status(self, holds, what):
         """The first status for which that is true."""
         return self.wait_until(lambda: (s := self.status()) and holds(s) and s, what)
@@ -138,6 +144,34 @@ class WorkersRun:
                 Path("/dev/shm", name).unlink(missing_ok=True)
 
 
+class SmallDisk:
+    """A file system of a few hundred kB, which fill() leaves hardly any room on, and free() all of it."""
+
+    FREE_BYTES = 8192  # for rows of metrics.csv, and too little for a checkpoint
+
+    def __init__(self, size_kb=512):
+        # In a mount namespace of a process that waits, by which everybody finds it.
+        call = ["unshare", "--mount", "sh", "-c", f"mount -t tmpfs -o size={size_kb}k tmpfs /mnt && echo ready && exec cat"]
+        self.holder = subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.is_there = self.holder.stdout.readline() == "ready\n"
+        self.path = Path(f"/proc/{self.holder.pid}/root/mnt")
+
+    def fill(self):
+        """To be called again as long as files come and go."""
+        left = os.statvfs(self.path)
+        more = left.f_bavail * left.f_bsize - self.FREE_BYTES
+        if more > 0:
+            with open(self.path / "ballast", "ab") as stream:
+                stream.write(b"." * more)
+
+    def free(self):
+        (self.path / "ballast").unlink()
+
+    def close(self):
+        self.holder.kill()
+        self.holder.communicate()
+
+
 class WorkersTests:
     """Mixed into a TrainerTest: runs with several workers, of the program itself or of the one that can fail."""
 
@@ -176,6 +210,41 @@ class WorkersTests:
         self.assertEqual(expected["test_return_mean"], done["test_return_mean"])
         self.same_rows(expected["run"], run.out)
         return done
+
+
+class DiskTests:
+    """Mixed into a test of workers: a disk that is full when the lead writes a checkpoint ends the run, as it does that of one
+    process: status 1, the checkpoints of before stay, everybody is told; and it goes on once there is room."""
+
+    def full_disk(self, steps, begin, resume, **changes):
+        """begin(args), resume(run): a run of so many steps on the disk, and again; changes: a checkpoint after each step."""
+        disk, folder = SmallDisk(), self.folder
+        self.addCleanup(disk.close)
+        if not disk.is_there:
+            self.skipTest("mounting a small tmpfs needs root and mount namespaces")
+        self.folder = disk.path
+        run = begin(self.args(**changes))
+        self.folder = folder
+        run.wait_for_workers(run.workers)
+        call = [self.faulty, "--join", run.out, "--threads=1", "--bind=none", "--device=cpu"]
+        joined = subprocess.Popen(call, stderr=subprocess.PIPE, text=True, env={**os.environ, **self.SLOW})
+        run.wait_for_workers(run.workers + 1)
+        run.wait_for_rows(3)
+        time.sleep(self.random.uniform(0, 0.15))
+        while run.process.poll() is None:
+            disk.fill()
+            time.sleep(0.001)
+        _, err = run.process.communicate()
+        _, told = joined.communicate(timeout=PATIENCE_S)
+        self.assertEqual((1, 0), (run.process.returncode, joined.returncode), err + told)
+        self.assertRegex(err, rf"^{self.TOOL}: cannot \w+ .*/checkpoint/gen-.*: No space left on device\n$")
+        self.assertIn("the run is over", told)
+        disk.free()
+        self.assertEqual([], [path for path in tree(run.out) if ".tmp-" in path])
+        self.assertLess(run.rows(), steps)
+        again = resume(run)
+        again.out = run.out
+        self.same_end(self.reference(**changes), again)
 
 
 class StopTests:

@@ -91,9 +91,38 @@ class Slurm(SlurmTest):
             self.assertIn(f"#SBATCH {line}\n", text)
         sbatch, srun, scancel = self.run_script(script)
         self.assertEqual(["sbatch", "--parsable", "--array=1-6", "--ntasks=1", str(script)], sbatch)
+        self.assertNotIn("scale", text)
         self.assertEqual(["scancel", "--quiet", "4711"], scancel)
         self.assertEqual(["--out", "runs/x", "cartpole", "--pop=64", "--threads=3", "--bind-address=tcp://4711:*", "--bind=none",
                           "--trainers=2"], srun[srun.index(harness.ESRUN) + 1 :])  # fmt: skip
+
+    def test_a_hook_submits_what_is_missing(self):
+        """Beside what waits in the queue; all of it is cancelled in the end."""
+        script = self.script("cartpole", "--workers=3", "--max-workers=12", "--min-workers=2", "--out=runs/x")
+        self.stand_in("squeue")
+        _, srun, scancel = self.run_script(script)
+        self.assertEqual(["scancel", "--quiet", "4711"], scancel)
+        (hook,) = [word.partition("=")[2] for word in srun if word.startswith("--scale-hook=")]
+        self.assertIn("--max-workers=12", srun)
+        jobs = self.folder / "runs" / "x" / "slurm-jobs"
+        for there, wanted, waiting, expected in [(3, 9, 2, 4), (3, 9, 6, 0), (9, 3, 0, 0), (4, 5, 0, 1)]:
+            with self.subTest(there=there, wanted=wanted, waiting=waiting):
+                jobs.write_text("17\n18\n")
+                (self.tools / "squeue").write_text(STAND_IN.replace('print("4711")', f"print('18_1\\n' * {waiting}, end='')"))
+                step = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_CONF": "kept"}
+                done = subprocess.run(["sh", "-c", hook], capture_output=True, text=True, cwd=self.folder, check=False,
+                                      env=self.environment(SHOAL_WORKERS=str(there), SHOAL_WANTED=str(wanted), **step))  # fmt: skip
+                self.assertEqual((0, "", ""), (done.returncode, done.stdout, done.stderr))
+                squeue, *sbatch = self.called()
+                self.assertIn("--jobs=17,18", squeue)
+                call = ["sbatch", "--parsable", f"--array=1-{expected}", "--ntasks=1", str(script)]
+                self.assertEqual([call] if expected else [], sbatch)
+                self.assertEqual("17\n18\n" + "4711\n" * bool(expected), jobs.read_text())
+
+    def test_a_hook_of_ones_own(self):
+        script = self.script("cartpole", "--workers=3", "--max-workers=12", "--scale-hook=./it's mine", "--out=x")
+        _, srun, _ = self.run_script(script)
+        self.assertEqual(["--scale-hook=./it's mine"], [word for word in srun if "scale-hook" in word])
 
     def test_evaluators_are_profiled_into_the_runs_folder(self):
         script = self.script("cartpole", "--workers=3", "--profile", "--out=x")
@@ -143,9 +172,10 @@ class Shellcheck(SlurmTest):
     def test_shellcheck(self):
         if shutil.which("shellcheck") is None:
             self.skipTest("there is no shellcheck")
-        script = self.script("cartpole", "--workers=8", "--trainers=2", "--set=pole_mass_kg=0.2", "--device=cuda")
-        checked = subprocess.run(["shellcheck", script], capture_output=True, text=True, check=False)
-        self.assertEqual(0, checked.returncode, checked.stdout)
+        for more in [[], ["--max-workers=20"]]:
+            script = self.script("cartpole", "--workers=8", "--trainers=2", "--set=pole_mass_kg=0.2", "--device=cuda", *more)
+            checked = subprocess.run(["shellcheck", script], capture_output=True, text=True, check=False)
+            self.assertEqual(0, checked.returncode, checked.stdout)
 
 
 @unittest.skipIf(yaml is None, "needs python3-yaml and python3-jsonschema")
@@ -197,6 +227,50 @@ class K8s(EmitTest):
         self.assertEqual(["shoal-cartpole-master"], chosen)
         self.assertEqual(self.container(found["Job", "shoal-cartpole-master"])["ports"][0]["containerPort"], service["ports"][0]["port"])
 
+    def test_names_do_not_collide(self):
+        """Those of runs/NAME stay; others have a tag, and fit with what is put behind them: -evaluators-NUMBER."""
+        long = "a" * 40
+        names = {}
+        for folder in ["x", "runs/x-1", "X", "runs/x/", "a/x", "b/x", "x_1", "x--1", "-x", "My Run", "my-run", "--", "é", long, long + "b",
+                       long + "c", "runs/" + "a" * 35]:  # fmt: skip
+            (name,) = {name for kind, name in self.manifests("cartpole", f"--out={folder}") if kind == "Service"}
+            self.assertNotIn(name, names, (folder, names.get(name)))
+            self.assertLessEqual(len(name + "-evaluators-1000"), 63)
+            names[name] = folder
+        plain = {folder for name, folder in names.items() if name == "shoal-" + folder.removeprefix("runs/")}
+        self.assertEqual({"x", "runs/x-1", "my-run"}, plain - {"runs/" + "a" * 35})
+
+    def test_the_port(self):
+        for address, port in [("tcp://*:6000", 6000), ("tcp://0.0.0.0:*", 5555), ("tcp://*:0", 5555)]:
+            found = self.manifests("cartpole", "--workers=2", f"--bind-address={address}", "--out=x")
+            self.assertEqual(port, found["Service", "shoal-x"]["spec"]["ports"][0]["port"])
+            master = found["Job", "shoal-x-master"]
+            self.assertEqual(port, self.container(master)["ports"][0]["containerPort"])
+            self.assertIn(f"--bind-address=tcp://10.1.2.3:{port}", self.run_command(master, POD_IP="10.1.2.3"))
+            self.assertIn(f"--join=tcp://shoal-x:{port}", self.run_command(found["Job", "shoal-x-evaluators"]))
+
+    def test_a_hook_changes_the_evaluators_job(self):
+        """Which its pod may, and nothing else."""
+        found = self.manifests("cartpole", "--workers=5", "--trainers=2", "--max-workers=12", "--out=x")
+        (rule,) = found["Role", "shoal-x"]["rules"]
+        self.assertEqual((["batch"], ["jobs"], ["shoal-x-evaluators"]), (rule["apiGroups"], rule["resources"], rule["resourceNames"]))
+        binding = found["RoleBinding", "shoal-x"]
+        self.assertEqual([{"kind": "ServiceAccount", "name": "shoal-x"}], binding["subjects"])
+        self.assertEqual("shoal-x", binding["roleRef"]["name"])
+        self.assertIn(("ServiceAccount", "shoal-x"), found)
+        accounts = {name: job["spec"]["template"]["spec"].get("serviceAccountName") for (kind, name), job in found.items() if kind == "Job"}
+        self.assertEqual({"shoal-x-master": "shoal-x", "shoal-x-followers": None, "shoal-x-evaluators": None}, accounts)
+        master = self.run_command(found["Job", "shoal-x-master"], POD_IP="10.1.2.3")
+        self.assertIn("--max-workers=12", master)
+        (hook,) = [word.partition("=")[2] for word in master if word.startswith("--scale-hook=")]
+        self.stand_in("kubectl")
+        subprocess.run(["/bin/sh", "-c", hook], check=True, env=self.environment(SHOAL_WANTED="9"), stdout=subprocess.DEVNULL)
+        ((*call, patch),) = self.called()
+        self.assertEqual(["kubectl", "patch", "job", "shoal-x-evaluators", "--type=merge"], call)
+        self.assertEqual({"spec": {"parallelism": 7, "completions": 7}}, json.loads(patch.removeprefix("--patch=")))
+        for args in [["--workers=5"], ["--workers=1", "--max-workers=4"], ["--workers=5", "--max-workers=9", "--scale-hook=mine"]]:
+            self.assertNotIn("Role", {kind for kind, _ in self.manifests("cartpole", *args)})
+
     def test_no_more_jobs_than_there_are_workers(self):
         self.assertEqual(3, len(self.manifests("cartpole")))
         self.assertEqual(4, len(self.manifests("cartpole", "--workers=2")))
@@ -206,13 +280,15 @@ class K8s(EmitTest):
         found = self.manifests("pendulum", "--workers=3", "--trainers=2", "--set=gravity_mps2=9", "--out=a/My Run", "--patience=7",
                                "--no-normalize")  # fmt: skip
         address = {"POD_IP": "10.1.2.3"}
-        master = self.run_command(found["Job", "shoal-my-run-master"], **address)
-        self.assertEqual(["esrun", "--out", "/runs/my-run", "pendulum", "--normalize=false", "--set=gravity_mps2=9", "--bind=none",
+        (name,) = {name for kind, name in found if kind == "Service"}
+        self.assertRegex(name, r"^shoal-my-run-[0-9a-f]{8}$")
+        master = self.run_command(found["Job", f"{name}-master"], **address)
+        self.assertEqual(["esrun", "--out", f"/runs/{name.removeprefix('shoal-')}", "pendulum", "--normalize=false", "--set=gravity_mps2=9", "--bind=none",
                           "--patience=7.0", "--trainers=2", "--bind-address=tcp://10.1.2.3:5555"], master)  # fmt: skip
-        join = ["esrun", "--join=tcp://shoal-my-run:5555", "--patience=300", "--bind=none", "--patience=7.0"]
-        self.assertEqual(join, self.run_command(found["Job", "shoal-my-run-evaluators"], **address))
+        join = ["esrun", f"--join=tcp://{name}:5555", "--patience=300", "--bind=none", "--patience=7.0"]
+        self.assertEqual(join, self.run_command(found["Job", f"{name}-evaluators"], **address))
         self.assertEqual([*join, "--role=follower", "--bind-address=tcp://10.1.2.3:*"],
-                         self.run_command(found["Job", "shoal-my-run-followers"], **address))  # fmt: skip
+                         self.run_command(found["Job", f"{name}-followers"], **address))  # fmt: skip
 
     def test_a_stop_is_no_end(self):
         """A pod that SIGTERM ends must be started again, and esrun ends well then."""
@@ -261,6 +337,8 @@ class Refusals(EmitTest):
         self.refused(2, ["--eval"], "--emit=slurm", "--eval", self.good(*self.fixed("cartpole", generations=1), "--out", self.path())["run"])
         self.refused(2, ["--dry-run"], "cartpole", "--emit=slurm", "--dry-run")
         self.refused(2, ["--secret", "container"], "cartpole", "--emit=k8s", "--secret=x")
+        self.refused(2, ["tcp://10.0.0.1:70", "tcp://*:70"], "cartpole", "--emit=k8s", "--bind-address=tcp://10.0.0.1:70")
+        self.refused(2, ["the port of tcp://*:65536", "0 to 65535"], "cartpole", "--emit=k8s", "--bind-address=tcp://*:65536")
         self.refused(2, ["--trainers 3", "2 workers"], "cartpole", "--emit=k8s", "--workers=2", "--trainers=3")
         self.refused(2, ["--emit"], "--join=tcp://127.0.0.1:9", "--emit=slurm")
         self.refused(2, ["--pop"], "cartpole", "--emit=slurm", "--pop=3.5")

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import esrun_harness as harness
@@ -115,6 +116,48 @@ class Hash(RanksTest):
         done = self.call(*self.args(generations=2), "--out", self.path(), "--json", "--quiet", env=self.environment("srun", 0, 1))
         self.assertEqual(0, done.code, done)
         self.assertNotIn("workers", done.json)
+
+
+class Cores(RanksTest):
+    """Threads of ranks that share the cores of a host."""
+
+    def threads(self, launcher, count, cpus, given, expected, *args, affinity=None):
+        """Each rank's, in a run that waits for all; cpus: that Slurm says they have on this host; given: --threads."""
+        options = self.args(**{"generations": 1_000_000, "threads": given})
+        script = f"import os, sys; os.sched_setaffinity(0, {affinity}); os.execv(sys.argv[1], sys.argv[1:])" if affinity else None
+        out, call = self.path(), [ESRUN, *options, f"--min-workers={count}", "--quiet", *args]
+        processes = []
+        for rank in range(count):
+            environment = {**self.environment(launcher, rank, count), "SHOAL_TEST_SLOW_MS": "20"}
+            if cpus:
+                environment["SLURM_CPUS_ON_NODE"] = str(cpus)
+            words = [sys.executable, "-c", script, *call] if affinity else call
+            processes.append(subprocess.Popen([*words, "--out", out], cwd=self.folder, env=environment, stdout=subprocess.DEVNULL,
+                                              stderr=subprocess.PIPE, text=True))  # fmt: skip
+            self.ranks.append(processes[-1])
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            done = self.call("--status", out, "--json") if (out / "master").exists() else None
+            if done and done.code == 0 and len(done.json["workers"]) == count:
+                break
+            self.assertLess(time.monotonic(), until, done)
+            self.assertIsNone(processes[0].poll())
+            time.sleep(0.05)
+        processes[0].send_signal(signal.SIGTERM)
+        for process in processes:
+            _, err = process.communicate(timeout=PATIENCE_S)
+            self.assertEqual(0, process.returncode, err)
+        self.assertEqual([expected] * count, [w["threads"] for w in done.json["workers"]])
+
+    def test_they_are_shared_out(self):
+        allowed = len(os.sched_getaffinity(0))
+        self.threads("mpirun", 2, 0, None, max(1, allowed // 2))
+        self.threads("srun", 3, 64, None, min(allowed, 21))
+        self.threads("srun", 3, 2, None, 1)
+        self.threads("mpirun", 2, 0, 2, 2)
+
+    def test_those_that_are_bound_keep_theirs(self):
+        self.threads("srun", 2, 2, None, 1, affinity={min(os.sched_getaffinity(0))})
 
 
 class Refusals(RanksTest):

@@ -16,7 +16,7 @@ import esrun_harness as harness
 from cli_bad_input import InfiniteTests
 from esrun_harness import ESRUN, ESRUN_FAULTS, SANITIZED, WorkersTest
 
-from workers_harness import PATIENCE_S, StopTests, children, payloads, shared_memory, state
+from workers_harness import PATIENCE_S, DiskTests, StopTests, children, payloads, shared_memory, state
 
 
 class Hash(WorkersTest):
@@ -273,6 +273,13 @@ class Join(WorkersTest):
         self.same_end(expected, again)
 
 
+class Disk(DiskTests, WorkersTest):
+    def test_full_at_a_checkpoint(self):
+        self.full_disk(60, lambda args: self.begin(*args, workers=2, environment=self.SLOW),
+                       lambda run: self.begin("--resume", run.out, "--threads=1", "--bind=none", "--device=cpu", workers=3, tool=ESRUN),
+                       hidden="32,32", checkpoint_every=1, generations=60)  # fmt: skip
+
+
 class Cuda(WorkersTest):
     """A trainer on the CPU, an evaluator on a GPU."""
 
@@ -339,6 +346,10 @@ class Refusals(WorkersTest):
         self.refused(2, ["'localhost:5'", "tcp://"], "cartpole", "--bind-address=localhost:5")
         self.refused(2, ["SHOAL_SECRET", "16 to 511"], "--status=tcp://127.0.0.1:1", env={**os.environ, "SHOAL_SECRET": "short"})
         self.refused(2, ["is no endpoint"], "--status=smtp://x", env={**os.environ, "SHOAL_SECRET": "x" * 20})
+        for port in ["65536", "99999", "0", "-1", "x", "*"]:
+            for option in ["--join", "--status"]:
+                address = f"tcp://127.0.0.1:{port}"
+                self.refused(2, [f"the port of {address}", "1 to 65535"], f"{option}={address}", env={**os.environ, "SHOAL_SECRET": "x" * 20})
         self.refused(2, ["SHOAL_LISTEN_FD"], "--role=master")
         secret = self.folder / "open-secret"
         secret.write_text("x" * 32)

@@ -10,7 +10,9 @@
 //     lowest  nothing goes wrong; the member's return is the lowest there is, after episodes of no steps
 //
 // MARKER is a file that is made when it happens (spin and nap: and keeps it from happening again).
-// SHOAL_TEST_SLOW_MS=N makes every evaluation take so much longer.
+// SHOAL_TEST_SLOW_MS=N makes every evaluation take so much longer. SHOAL_TEST_FORKS=FIRST:LAST: so many-th processes,
+// counted from 1, cannot be forked by this one, as where a system has no room for them.
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +22,20 @@
 
 #include "kernels/cpu/cpu.h"
 #include "tests/linger.h"
+
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+
+pid_t __wrap_fork(void) {
+    static int count;
+    int first, last;
+    const char *text = getenv("SHOAL_TEST_FORKS");
+    count++;
+    if (text == NULL || sscanf(text, "%d:%d", &first, &last) != 2 || count < first || count > last)
+        return __real_fork();
+    errno = EAGAIN;
+    return -1;
+}
 
 Status __real_cpu_es_evaluate(KernEs *es, const KernEsJob *job, const KernNormalizer *normalizer, KernEpisode *episodes,
                               float *sums);

@@ -71,7 +71,7 @@ class MasterTest : public ::testing::Test {
     // Other options, before the master starts.
     virtual void prepare(HostMasterOptions *) const {}
 
-    static void greet(HostLink *link, HostRole role, const std::string &build) {
+    static void greet(HostLink *link, HostRole role, const std::string &build, int64_t place = 0) {
         std::string about = R"({"build":")" + build + R"(","host":"h","device":"d","settings":{"env":"toy"}})";
         HostMessage hello = {};
         hello.type = HOST_MESSAGE_HELLO;
@@ -79,6 +79,7 @@ class MasterTest : public ::testing::Test {
         hello.value[1] = role;
         hello.value[2] = getpid();
         hello.value[3] = 1;
+        hello.value[4] = place;
         hello.bytes = reinterpret_cast<const unsigned char *>(about.data());
         hello.size_bytes = about.size();
         ASSERT_OK(host_link_send(link, nullptr, &hello));

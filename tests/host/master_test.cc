@@ -268,11 +268,88 @@ TEST_F(MasterTest, TellsItsClock) {
     EXPECT_LE(llabs(offset_ns), error_ns); // it is this process's own clock
     ASSERT_OK(host_member_open(&silent, &other));
     EXPECT_FALSE(host_member_clock(other, 0.3, &offset_ns, &error_ns)); // who does not ask is not told
-    EXPECT_GT(host_member_number(m), 0);
-    EXPECT_GT(host_member_number(other), host_member_number(m));
+    EXPECT_EQ(0, host_member_place(m));
+    EXPECT_EQ(1, host_member_place(other));
     host_member_close(other, false);
     host_member_close(m, true);
     is_over_ = true;
+}
+
+// The lowest that is free; of a worker that is no more, too.
+TEST_F(MasterTest, PlacesHaveNoGaps) {
+    HostMemberOptions options = member(HOST_ROLE_TRAINER);
+    HostMember *trainer, *other[3], *next;
+    ASSERT_OK(host_member_open(&options, &trainer));
+    options = member(HOST_ROLE_EVALUATOR);
+    for (int i = 0; i < 3; i++) {
+        ASSERT_OK(host_member_open(&options, &other[i]));
+        EXPECT_EQ(i + 1, host_member_place(other[i]));
+    }
+    host_member_close(other[1], false);
+    ask_until([](const std::string &json) { return workers_of(json) == 3; });
+    ASSERT_OK(host_member_open(&options, &next));
+    EXPECT_EQ(2, host_member_place(next));
+    host_member_close(next, false);
+    host_member_close(other[0], false);
+    host_member_close(other[2], false);
+    host_member_close(trainer, true);
+    is_over_ = true;
+}
+
+// To a master that was not there before, workers say which place they have.
+TEST_F(MasterTest, APlaceIsKept) {
+    HostLink link;
+    ASSERT_OK(host_link_connect(&link, endpoint_, &keys_));
+    greet(&link, HOST_ROLE_EVALUATOR, "build-1", 2);
+    ask_until([](const std::string &json) { return workers_of(json) == 1; });
+    HostMemberOptions options = member(HOST_ROLE_TRAINER);
+    HostMember *trainer, *other[2];
+    ASSERT_OK(host_member_open(&options, &trainer));
+    options = member(HOST_ROLE_EVALUATOR);
+    const int64_t expected[] = {1, 3};
+    for (int i = 0; i < 2; i++) {
+        ASSERT_OK(host_member_open(&options, &other[i]));
+        EXPECT_EQ(expected[i], host_member_place(other[i]));
+    }
+    for (HostMember *m : other)
+        host_member_close(m, false);
+    host_link_close(&link, 100);
+    host_member_close(trainer, true);
+    is_over_ = true;
+}
+
+class MasterOfAtMostTwo : public MasterTest {
+    void prepare(HostMasterOptions *options) const override {
+        options->max_workers = 2;
+        options->hang_limit_s = 2.0;
+    }
+};
+
+// The one that came last goes, and says so.
+TEST_F(MasterOfAtMostTwo, MoreAreAskedToLeave) {
+    HostMemberOptions options = member(HOST_ROLE_TRAINER);
+    HostMember *trainer, *first, *last;
+    HostTask task;
+    ASSERT_OK(host_member_open(&options, &trainer));
+    options = member(HOST_ROLE_EVALUATOR);
+    ASSERT_OK(host_member_open(&options, &first));
+    std::thread waits([&] {
+        HostTask none;
+        EXPECT_OK(host_member_next(first, &none)); // until the run is over
+        EXPECT_STREQ("", host_member_dismissal(first));
+        host_member_close(first, false);
+    });
+    ask_until([](const std::string &json) { return count_of(json, "present") == 2; });
+    ASSERT_OK(host_member_open(&options, &last));
+    EXPECT_FAILS(STATUS_STOPPED, "2 workers are the most", host_member_next(last, &task));
+    EXPECT_NE(nullptr, strstr(host_member_dismissal(last), "--max-workers"));
+    host_member_close(last, false);
+    std::string json = ask_until([](const std::string &text) { return workers_of(text) == 2; });
+    EXPECT_EQ(1, count_of(json, "dismissals")) << json;
+    EXPECT_EQ(0, count_of(json, "deaths")) << json;
+    host_member_close(trainer, true);
+    is_over_ = true;
+    waits.join();
 }
 
 TEST_F(MasterTest, RoundsOfThreeWorkers) {

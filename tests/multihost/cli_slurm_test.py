@@ -108,6 +108,13 @@ class Script(SlurmTest):
         self.assertGreater(done["workers"]["other_items"], 0)
         self.cluster.wait_for_end()  # of the evaluators, too
 
+    def test_evaluators_come_by_the_hook(self):
+        """Of a run that is a trainer alone at first, and wants two more before it begins."""
+        script = self.script(*self.args(), "--min-workers=3", "--max-workers=3", "--scale-interval=1", "--out", self.path())
+        done = self.compare(self.reference(), self.finish(self.cluster.submit(script, self.folder)))
+        self.assertGreater(done["workers"]["other_items"], 0)
+        self.cluster.wait_for_end()
+
     def test_cancelled_and_submitted_again(self):
         """Goes on from a checkpoint."""
         expected = self.reference(generations=60)

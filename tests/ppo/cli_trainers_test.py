@@ -116,6 +116,13 @@ class Join(TrainersJoinTests, TrainersTest):
         _, err = joined.communicate(timeout=60)
         self.assertEqual(0, joined.returncode, err)
 
+    def test_a_hook_brings_a_trainer(self):
+        expected = self.reference()
+        hook = '"$SHOAL_PROGRAM" --join "$SHOAL_JOIN" --secret "$SHOAL_SECRET_FILE" --threads=1 --bind=none --quiet >/dev/null 2>&1 &'
+        run = self.begin_trainers(1, *self.args(), "--min-workers=2", "--max-workers=2", f"--scale-hook={hook}")
+        done = self.same_end(expected, run)
+        self.assertGreater(done["workers"]["groups"], 0)
+
     def test_what_status_says(self):
         run = self.begin_trainers(2, *self.args(updates=200), environment=self.SLOW)
         run.wait_for_workers(2)

@@ -17,7 +17,7 @@ for folder in ["", "es", "ppo"]:
 import esrun_harness  # noqa: E402
 import pporun_harness  # noqa: E402
 from cli_harness import SEED, SIMULATORS, program, rows  # noqa: E402
-from workers_harness import WorkersRun, faults_program, shared_memory, state  # noqa: E402
+from workers_harness import SmallDisk, WorkersRun, faults_program, shared_memory, state  # noqa: E402
 
 TRIALS = int(os.environ.get("TRIALS", "200"))
 STEPS = 12  # generations or updates
@@ -80,6 +80,17 @@ def kill_all(run, draw):
     return None
 
 
+def fill_disk(run, draw):
+    """Until the lead cannot write a checkpoint, or a row: the run ends, and goes on once there is room."""
+    while run.process.poll() is None:
+        run.disk.fill()
+        time.sleep(0.001)
+    _, err = run.process.communicate()
+    if run.process.returncode != 1 or "No space left on device" not in err:
+        raise AssertionError(f"status {run.process.returncode} on a full disk: {err}")
+    run.disk.free()
+
+
 def join_one(run, draw):
     """An evaluator or a follower that joins in mid-generation and may leave again."""
     call = [run.tool, "--join", run.out, "--threads=1", "--bind=none", "--device=cpu", "--quiet"]
@@ -101,6 +112,7 @@ FAULTS = {
     "kill any": kill_some("evaluator", "follower", "trainer", "master"),
     "kill trainers twice": kill_twice("trainer", "follower"),
     "kill all": kill_all,
+    "fill the disk": fill_disk,
     "stop an evaluator": stop_one("evaluator"),
     "stop the trainer": stop_one("trainer"),
     "stop a follower": stop_one("follower"),
@@ -149,7 +161,15 @@ def trial(folder, number, kind, draw, references):
     environment = {"SHOAL_TEST_SLOW_MS": "20"}
     if FAULTS[kind] is None:
         environment["SHOAL_TEST_FAULT"] = f"{kind}:{draw.randrange(2, 8)}:{draw.randrange(32)}:{marker}"
-    run = WorkersRun(out, [*args, *workers_args, "--hang-limit=1"], faults_program(tool), environment)
+    disk = SmallDisk() if kind == "fill the disk" else None
+    if disk is not None:
+        if not disk.is_there:
+            raise AssertionError("mounting a small tmpfs needs root and mount namespaces")
+        disk.FREE_BYTES = 4096  # the policies are small
+        out = disk.path / "run"
+    limit = ["--hang-limit=1"] if disk is None else []  # nothing hangs
+    run = WorkersRun(out, [*args, *workers_args, *limit], faults_program(tool), environment)
+    run.disk = disk
     try:
         run.wait_for_workers(int(workers_args[0].partition("=")[2]))
         run.wait_for_rows(1)
@@ -160,9 +180,12 @@ def trial(folder, number, kind, draw, references):
             run = WorkersRun(out, again, program(tool))
             landed = lambda done: True  # noqa: E731
         done = run.end()
+        found = [row["return_mean"] for row in rows(out)]
     finally:
         if run.process.poll() is None:
             run.kill()
+        if disk is not None:
+            disk.close()
     if not landed(done):
         return f"the fault did not land: {done}"
     if kind == "crash":  # another run: a member ranks last; the tests compare it
@@ -172,7 +195,6 @@ def trial(folder, number, kind, draw, references):
     expected, whole = references[tool, env]
     if done["params_hash"] != expected:
         return f"{done['params_hash']} instead of {expected}: {done}"
-    found = [row["return_mean"] for row in rows(out)]
     return None if found == [row["return_mean"] for row in rows(whole)] else f"other rows: {found}"
 
 
