@@ -18,6 +18,7 @@
 
 #include "host/secret.h"
 #include "host/status.h"
+#include "host/wire.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,6 +32,7 @@ typedef struct HostMasterOptions {
     int supervisor_fd;    // a pipe to who started the master and its workers; -1: none
     int min_workers;      // no lease is given out while there are fewer
     int trainers;         // a lead that has just come waits a while for so many
+    HostCollectives collectives; // between trainers; AUTO: NCCL where each has a GPU of its own, else Gloo
     int workers;          // a run that is over before so many have come waits a moment, to tell the others so
     double hang_limit_s;
 } HostMasterOptions;

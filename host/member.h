@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "host/comm.h"
 #include "host/secret.h"
 #include "host/status.h"
 #include "host/wire.h"
@@ -37,6 +38,7 @@ typedef struct HostMemberOptions {
     HostRole role;
     const char *build;    // all workers' and the master's must be the same
     const char *device;   // for people
+    const HostCommGpu *gpu; // that it computes on; NULL: on none
     const char *settings; // the trainer's: the run's, as JSON; evaluators get them
     int threads;
     int min_workers;

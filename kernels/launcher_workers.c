@@ -120,6 +120,7 @@ static Status be_master(LaunchRun *run) {
         .build = kern_build_id(),
         .min_workers = (int)host_config_int(&run->config, "min_workers"),
         .trainers = launch_trainers(run),
+        .collectives = (HostCollectives)host_config_choice(&run->config, "collectives"),
         .workers = (int)host_config_int(&run->config, "workers"),
         .hang_limit_s = host_config_real(&run->config, "hang_limit"),
     };
@@ -131,12 +132,17 @@ static Status be_master(LaunchRun *run) {
 
 static Status open_member(LaunchRun *run, HostRole as, const char *endpoint, const HostKeys *keys,
                           const char *settings) {
+    KernBackend *backend = run->device.backend;
+    HostCommGpu gpu = {0};
+    if (backend->ops->comm_describe != NULL && as != HOST_ROLE_EVALUATOR && (as != HOST_ROLE_TRAINER || has_trainers(run)))
+        backend->ops->comm_describe(backend, &gpu);
     HostMemberOptions options = {
         .endpoint = endpoint,
         .keys = keys,
         .role = as,
         .build = kern_build_id(),
         .device = run->device.text,
+        .gpu = &gpu,
         .settings = settings,
         .threads = run->device.pool != NULL ? host_pool_threads(run->device.pool) : 1,
         .min_workers = (int)host_config_int(&run->config, "min_workers"),
@@ -186,6 +192,22 @@ static Status check_collectives(const char *host) {
     return STATUS_OK;
 }
 
+static Status open_comm(void *self, const HostCommOptions *options, double deadline_s, HostComm **comm) {
+    KernBackend *backend = self;
+    return backend->ops->comm_open(backend, options, deadline_s, comm);
+}
+
+// What the trainers exchange by, which the lead says for all.
+static void tell_group(void *context, const char *text) {
+    LaunchRun *run = context;
+    if (run->options.quiet || launch_is_helper(run)) return;
+    if (run->progress.stream != NULL) { // training has begun
+        host_progress_note(&run->progress, "%s: %s", run->trainer->tool, text);
+    } else {
+        fprintf(stderr, "%s: %s\n", run->trainer->tool, text);
+    }
+}
+
 // Collectives listen where the run does, if that is one address; else other hosts cannot reach them.
 static Status open_trainers(LaunchRun *run) {
     char host[HOST_ADDRESS_MAX];
@@ -193,7 +215,9 @@ static Status open_trainers(LaunchRun *run) {
     bool everywhere = true;
     if (address[0] != '\0') TRY(host_address_host(address, host, &everywhere));
     if (!everywhere) TRY(check_collectives(host));
-    TRY(host_group_open(run->member, everywhere ? NULL : host, &run->group));
+    HostGroupOptions among = {.address = everywhere ? NULL : host, .on_group = tell_group, .context = run};
+    if (run->device.backend->ops->comm_open != NULL) among.device = (HostCommDevice){run->device.backend, open_comm};
+    TRY(host_group_open(run->member, &among, &run->group));
     KernTrainersOptions options = {.state = run,
                                    .group = run->group,
                                    .done = steps_done,
@@ -315,6 +339,10 @@ static Status print_status(const LaunchRun *run, const char *json) {
     if (has_evaluators(run)) printf(", %.0f of %.0f members to go", number(all, "items_left"), number(all, "items"));
     printf("; epoch %.0f, %zu workers (at least %.0f wanted)\n", number(all, "epoch"), json_array_size(workers),
            number(all, "min_workers"));
+    if (number(all, "trainers") > 1) {
+        printf("%.0f trainers by %s: %s\n", number(all, "trainers"), word(all, "collectives"),
+               word(all, "collectives_why"));
+    }
     print_workers(run, workers);
     printf(
         "failures: %.0f deaths, %.0f crashes, %.0f hangs, %.0f refused, %.0f strangers; %.0f members computed again, "
@@ -379,7 +407,8 @@ void launch_add_helper(const LaunchRun *run, LaunchArguments *arguments, const c
         launch_add(arguments, "bind_address", follower_at);
     }
     for (const char *const *name = launch_of_helpers; *name != NULL; name++)
-        launch_add(arguments, *name, host_config_text(&run->config, *name, value, sizeof value));
+        if (host_config_layer(&run->config, *name) == CONFIG_ARGS)
+            launch_add(arguments, *name, host_config_text(&run->config, *name, value, sizeof value));
     launch_add(arguments, "quiet", "true");
 }
 
@@ -393,11 +422,11 @@ void launch_add_profile(const LaunchRun *run, LaunchArguments *arguments, const 
 }
 
 static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cores) {
-    static const char *const for_master[] = {"hang_limit", "min_workers", NULL};
+    static const char *const for_master[] = {"hang_limit", "min_workers", "collectives", NULL};
     static const char *const not_trainer[] = {"workers", "out",    "resume",     "threads",
-                                              "bind",    "secret", "hang_limit", NULL};
+                                              "bind",    "secret", "hang_limit", "collectives", NULL};
     static const char *const not_again[] = {"workers", "out",    "resume",     "threads", "bind",
-                                            "secret",  "config", "hang_limit", NULL};
+                                            "secret",  "config", "hang_limit", "collectives", NULL};
     LaunchArguments *all[] = {&plan->master, &plan->trainer, &plan->trainer_again, &plan->follower, &plan->evaluator};
     char number_text[32], bind[16], value[64];
     snprintf(number_text, sizeof number_text, "%d", threads);

@@ -211,7 +211,7 @@ TEST_F(CudaPpoGroupTest, JoinsAndLeaves) {
         EXPECT_TRUE(ppo_bytes(spec, state) == expected);
         EXPECT_EQ(0, memcmp(&report, &wanted, sizeof report));
     });
-    HostComm crowd = {nullptr, 0, PPO_TRAINERS_MAX + 1, 0};
+    HostComm crowd = {nullptr, 0, PPO_TRAINERS_MAX + 1, 0, false};
     PpoRun ppo(cuda, spec);
     EXPECT_EQ(ppo.join(&crowd), STATUS_USAGE);
     EXPECT_STREQ(host_message(), "65 trainers: at most 64 share PPO's updates");

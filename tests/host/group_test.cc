@@ -24,7 +24,9 @@ class GroupTest : public MasterTest {
             HostMember *m;
             HostGroup *group;
             ASSERT_OK(host_member_open(&options, &m));
-            ASSERT_OK(host_group_open(m, address, &group));
+            HostGroupOptions among = {};
+            among.address = address;
+            ASSERT_OK(host_group_open(m, &among, &group));
             body(m, group);
             host_group_close(group);
             host_member_close(m, false);
@@ -96,7 +98,8 @@ class GroupTest : public MasterTest {
     void open_lead() {
         HostMemberOptions options = member(HOST_ROLE_TRAINER);
         ASSERT_OK(host_member_open(&options, &lead_));
-        ASSERT_OK(host_group_open(lead_, nullptr, &group_));
+        HostGroupOptions among = {};
+        ASSERT_OK(host_group_open(lead_, &among, &group_));
     }
 
     void end_run(std::vector<std::thread> *others) {
