@@ -175,6 +175,7 @@ static Status form(HostGroup *g, const MemberGroup *group) {
         m->comm = g->comm;
         m->comm_number = group->number;
         m->figures.groups++;
+        if (g->comm->takes_device) m->figures.nccl_groups++;
     }
     pthread_mutex_unlock(&m->mutex);
     if (!is_current) {

@@ -135,6 +135,7 @@ Status host_member_reject(HostMember *member, const HostTask *task) HOST_MUST_CH
     M(result_bytes, "results received by message")       \
     M(result_messages, "how many those were")            \
     M(groups, "groups of trainers that this one was of") \
+    M(nccl_groups, "of those, by NCCL")                  \
     M(collective_bytes, "exchanged between trainers")    \
     M(masters, "masters that there have been, one by one")
 
