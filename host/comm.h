@@ -2,9 +2,9 @@
 //
 // All members of a group make the same calls in the same order. Buffers lie in host memory, or, where the group takes
 // such, in that of the member's device; then a call comes after what its stream holds, and is over when it returns.
-// Every call has a deadline on the host_now_s() clock; a call that misses it, or finds a peer gone, fails, and the group
-// is then good for nothing but abort and free: what it left in a stream ends only then. One that waits for a living
-// member may not find out about a dead one: whoever fails sees to it that all abort.
+// Every call has a deadline on the host_now_s() clock; a call that misses it, or finds a peer gone, fails, and the
+// group is then good for nothing but abort and free: what it left in a stream ends only then. One that waits for a
+// living member may not find out about a dead one: whoever fails sees to it that all abort.
 //
 // Ownership: the creator of a HostComm frees it; buffers are borrowed for the call. Errors: STATUS_STOPPED after an
 // abort, STATUS_SYSTEM for a missed deadline or a lost peer. Thread safety: one call at a time, except

@@ -292,10 +292,8 @@ static const HostCommOps shown_ops = {"group",    shown_all_gather, shown_broadc
 // ---- meetings ------------------------------------------------------------------------------------------------------
 
 static void begin_meeting(HostGroup *g, int64_t label, HostMeeting *meeting) {
-    g->shown = (HostComm){.ops = &shown_ops,
-                          .rank = g->comm->rank,
-                          .size = g->comm->size,
-                          .takes_device = g->comm->takes_device};
+    g->shown = (HostComm){
+        .ops = &shown_ops, .rank = g->comm->rank, .size = g->comm->size, .takes_device = g->comm->takes_device};
     *meeting = (HostMeeting){.label = label, .comm = &g->shown, .is_new = g->is_new};
     g->has_failed = false;
     set_updating(g, true);

@@ -25,15 +25,15 @@ extern "C" {
 #endif
 
 typedef struct HostMasterOptions {
-    int listen_fd;        // a TCP socket that listens; the master's from now on
-    const char *endpoint; // what it is called
-    const HostKeys *keys; // of the run's secret
-    const char *build;    // a worker of another build is refused: it would compute other bits
-    int supervisor_fd;    // a pipe to who started the master and its workers; -1: none
-    int min_workers;      // no lease is given out while there are fewer
-    int trainers;         // a lead that has just come waits a while for so many
+    int listen_fd;               // a TCP socket that listens; the master's from now on
+    const char *endpoint;        // what it is called
+    const HostKeys *keys;        // of the run's secret
+    const char *build;           // a worker of another build is refused: it would compute other bits
+    int supervisor_fd;           // a pipe to who started the master and its workers; -1: none
+    int min_workers;             // no lease is given out while there are fewer
+    int trainers;                // a lead that has just come waits a while for so many
     HostCollectives collectives; // between trainers; AUTO: NCCL where each has a GPU of its own, else Gloo
-    int workers;          // a run that is over before so many have come waits a moment, to tell the others so
+    int workers;                 // a run that is over before so many have come waits a moment, to tell the others so
     double hang_limit_s;
 } HostMasterOptions;
 

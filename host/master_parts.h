@@ -66,9 +66,9 @@ typedef struct MasterGroup {
     int failures;    // of groups of these same members, one by one
     double broken_s; // since when another one is wanted; 0: it is not
     HostCollectives collectives;
-    char why[256];        // those
-    char fault[128];      // what was last said of a failure
-    bool shuns_nccl;      // these members could not form a group by it
+    char why[256];   // those
+    char fault[128]; // what was last said of a failure
+    bool shuns_nccl; // these members could not form a group by it
 } MasterGroup;
 
 typedef struct Master {

@@ -51,9 +51,9 @@ static Status say_who(const HostMemberOptions *options, char **hello) {
     host[sizeof host - 1] = '\0';
     json_t *settings = options->settings != NULL ? json_loads(options->settings, 0, NULL) : json_null();
     const HostCommGpu none = {0}, *gpu = options->gpu != NULL ? options->gpu : &none;
-    json_t *about = json_pack("{s:s s:s s:s s:o s:s s:i s:s}", "build", options->build, "host", host, "device",
-                              options->device, "settings", settings, "gpu", gpu->id, "nccl", gpu->version,
-                              "nccl_missing", gpu->missing);
+    json_t *about =
+        json_pack("{s:s s:s s:s s:o s:s s:i s:s}", "build", options->build, "host", host, "device", options->device,
+                  "settings", settings, "gpu", gpu->id, "nccl", gpu->version, "nccl_missing", gpu->missing);
     *hello = about != NULL ? json_dumps(about, JSON_COMPACT) : NULL;
     json_decref(about);
     return *hello != NULL ? STATUS_OK : host_fail(STATUS_MEMORY, "no memory for a greeting");

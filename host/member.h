@@ -36,10 +36,10 @@ typedef struct HostMemberOptions {
     const char *endpoint;
     const HostKeys *keys;
     HostRole role;
-    const char *build;    // all workers' and the master's must be the same
-    const char *device;   // for people
+    const char *build;      // all workers' and the master's must be the same
+    const char *device;     // for people
     const HostCommGpu *gpu; // that it computes on; NULL: on none
-    const char *settings; // the trainer's: the run's, as JSON; evaluators get them
+    const char *settings;   // the trainer's: the run's, as JSON; evaluators get them
     int threads;
     int min_workers;
     double patience_s; // without a word from the master: then there is none

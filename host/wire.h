@@ -76,11 +76,7 @@ typedef enum HostMessageType {
 typedef enum HostRole { HOST_ROLE_TRAINER, HOST_ROLE_EVALUATOR, HOST_ROLE_FOLLOWER, HOST_ROLES } HostRole;
 
 // What trainers exchange by. In the order of --collectives' choices, where AUTO leaves it to the master.
-typedef enum HostCollectives {
-    HOST_COLLECTIVES_AUTO,
-    HOST_COLLECTIVES_NCCL,
-    HOST_COLLECTIVES_GLOO
-} HostCollectives;
+typedef enum HostCollectives { HOST_COLLECTIVES_AUTO, HOST_COLLECTIVES_NCCL, HOST_COLLECTIVES_GLOO } HostCollectives;
 
 enum { HOST_WIRE_PROTOCOL = 4, HOST_WIRE_INTEGERS_MAX = 6, HOST_WIRE_HEADER_BYTES = 8 };
 

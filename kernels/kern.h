@@ -227,8 +227,8 @@ Status kern_cpu_open(const KernCpuOptions *options, KernBackend **backend) HOST_
 // A worker of several on this machine takes the GPU whose turn it is: that of its place, from 0 on, over and over.
 static inline int kern_cuda_in_turn(int place) { return -1 - place; }
 
-// GPU `device` of the CUDA runtime, or kern_cuda_in_turn(), through libshoal_cuda.so, which is opened here. STATUS_DEVICE says what is missing:
-// the library, the runtime, the driver, or a GPU.
+// GPU `device` of the CUDA runtime, or kern_cuda_in_turn(), through libshoal_cuda.so, which is opened here.
+// STATUS_DEVICE says what is missing: the library, the runtime, the driver, or a GPU.
 Status kern_cuda_open(int device, KernBackend **backend) HOST_MUST_CHECK;
 
 #ifdef __cplusplus

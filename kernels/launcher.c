@@ -282,7 +282,8 @@ static int choose_gpu(const HostConfig *config) {
     const char *place = getenv(HOST_PLACE_ENVIRONMENT);
     int64_t number = 0;
     if (host_config_layer(config, "gpu") == CONFIG_ARGS) return (int)host_config_int(config, "gpu");
-    if (place != NULL && host_parse_int(HOST_PLACE_ENVIRONMENT, place, 0, HOST_PLACE_MAX, "", &number) != STATUS_OK) number = 0;
+    if (place != NULL && host_parse_int(HOST_PLACE_ENVIRONMENT, place, 0, HOST_PLACE_MAX, "", &number) != STATUS_OK)
+        number = 0;
     return kern_cuda_in_turn((int)number);
 }
 

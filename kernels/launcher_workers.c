@@ -134,7 +134,8 @@ static Status open_member(LaunchRun *run, HostRole as, const char *endpoint, con
                           const char *settings) {
     KernBackend *backend = run->device.backend;
     HostCommGpu gpu = {0};
-    if (backend->ops->comm_describe != NULL && as != HOST_ROLE_EVALUATOR && (as != HOST_ROLE_TRAINER || has_trainers(run)))
+    if (backend->ops->comm_describe != NULL && as != HOST_ROLE_EVALUATOR &&
+        (as != HOST_ROLE_TRAINER || has_trainers(run)))
         backend->ops->comm_describe(backend, &gpu);
     HostMemberOptions options = {
         .endpoint = endpoint,
@@ -423,9 +424,9 @@ void launch_add_profile(const LaunchRun *run, LaunchArguments *arguments, const 
 
 static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cores) {
     static const char *const for_master[] = {"hang_limit", "min_workers", "collectives", NULL};
-    static const char *const not_trainer[] = {"workers", "out",    "resume",     "threads",
-                                              "bind",    "secret", "hang_limit", "collectives", NULL};
-    static const char *const not_again[] = {"workers", "out",    "resume",     "threads", "bind",
+    static const char *const not_trainer[] = {"workers", "out",        "resume",      "threads", "bind",
+                                              "secret",  "hang_limit", "collectives", NULL};
+    static const char *const not_again[] = {"workers", "out",    "resume",     "threads",     "bind",
                                             "secret",  "config", "hang_limit", "collectives", NULL};
     LaunchArguments *all[] = {&plan->master, &plan->trainer, &plan->trainer_again, &plan->follower, &plan->evaluator};
     char number_text[32], bind[16], value[64];

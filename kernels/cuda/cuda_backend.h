@@ -20,7 +20,7 @@ typedef struct CudaBackend {
     size_t memory_bytes; // of the whole GPU
     struct CUstream_st *stream;
     struct CUevent_st *begin, *end;
-    NcclLibrary nccl; // opened when it is asked for
+    NcclLibrary nccl;     // opened when it is asked for
     char name[256];       // "NVIDIA H200"
     char memory_name[32]; // "GPU 0 memory"
 } CudaBackend;

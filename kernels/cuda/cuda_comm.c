@@ -1,6 +1,6 @@
 // Groups of GPUs by NCCL, as host/comm.h has them. Communicators do not block, and one thread alone, that of the calls,
-// is ever in NCCL: it waits by asking for the communicator's state and the stream's, and an abort is a flag that it sees
-// meanwhile. So, when a member dies and all of the group are aborted, none is stuck within NCCL when it aborts.
+// is ever in NCCL: it waits by asking for the communicator's state and the stream's, and an abort is a flag that it
+// sees meanwhile. So, when a member dies and all of the group are aborted, none is stuck within NCCL when it aborts.
 //
 // It is here, and not in host/, because it needs the device's streams and memory.
 #include <cuda_runtime_api.h>
@@ -101,7 +101,8 @@ static Status call_host(CudaComm *c, Call call, const char *part, char *all, siz
                         double deadline_s) {
     const CudaBackend *backend = c->backend;
     bool gathers = call == CALL_ALL_GATHER;
-    size_t rows = gathers ? (size_t)c->base.size : 1, most = STAGE_BYTES / rows, row = gathers ? (size_t)c->base.rank : 0;
+    size_t rows = gathers ? (size_t)c->base.size : 1, most = STAGE_BYTES / rows,
+           row = gathers ? (size_t)c->base.rank : 0;
     bool gives = gathers || call == CALL_SEND || (call == CALL_BROADCAST && peer == c->base.rank);
     bool takes = gathers || call == CALL_RECV || (call == CALL_BROADCAST && peer != c->base.rank);
     for (size_t at = 0; at < bytes; at += most) {

@@ -20,8 +20,8 @@
 extern "C" {
 #endif
 
-// Raised whenever this table, or a struct of host/comm.h, kernels/kern.h, policy.h, ppo_kern.h or ppo_group.h, changes: a library
-// from another build is refused.
+// Raised whenever this table, or a struct of host/comm.h, kernels/kern.h, policy.h, ppo_kern.h or ppo_group.h, changes:
+// a library from another build is refused.
 enum { CUDA_HOST_VERSION = 8 };
 
 #define CUDA_LIBRARY "libshoal_cuda.so"

@@ -17,12 +17,12 @@ bool nccl_library_open(NcclLibrary *library, const char *file, char *missing, si
         return false;
     }
     void *found;
-#define NCCL_LOAD(member, name, parameters, result)                                            \
-    found = dlsym(handle, name);                                                               \
-    if (found == NULL) {                                                                       \
-        snprintf(missing, size, "%s has no %s: it is older than 2.14", file, name);            \
-        return false;                                                                          \
-    }                                                                                          \
+#define NCCL_LOAD(member, name, parameters, result)                                 \
+    found = dlsym(handle, name);                                                    \
+    if (found == NULL) {                                                            \
+        snprintf(missing, size, "%s has no %s: it is older than 2.14", file, name); \
+        return false;                                                               \
+    }                                                                               \
     memcpy(&library->member, &found, sizeof found); // ISO C has no cast from void * to a function
     NCCL_FUNCTIONS(NCCL_LOAD)
 #undef NCCL_LOAD
@@ -39,8 +39,9 @@ static bool is_same(const struct sockaddr *a, const struct sockaddr *b) {
     if (a == NULL || a->sa_family != b->sa_family) return false;
     if (a->sa_family == AF_INET)
         return ((const struct sockaddr_in *)a)->sin_addr.s_addr == ((const struct sockaddr_in *)b)->sin_addr.s_addr;
-    return a->sa_family == AF_INET6 && memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
-                                              &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
+    return a->sa_family == AF_INET6 &&
+           memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr, &((const struct sockaddr_in6 *)b)->sin6_addr,
+                  sizeof(struct in6_addr)) == 0;
 }
 
 void nccl_choose_interface(const char *address) {

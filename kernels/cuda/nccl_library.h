@@ -1,6 +1,6 @@
-// The few functions of NCCL that Shoal calls, from libnccl.so.2, which is opened at run time. nccl.h comes with NCCL and
-// not with every toolkit, so they are declared here. Source: NVIDIA's NCCL API reference, 2.14 and later, the first with
-// communicators that do not block.
+// The few functions of NCCL that Shoal calls, from libnccl.so.2, which is opened at run time. nccl.h comes with NCCL
+// and not with every toolkit, so they are declared here. Source: NVIDIA's NCCL API reference, 2.14 and later, the first
+// with communicators that do not block.
 //
 // Ownership: what is opened stays open. Errors: an NcclResult. Thread safety: one thread at a time for each
 // communicator.
@@ -38,34 +38,31 @@ typedef struct NcclConfig {
 } NcclConfig;
 
 #define NCCL_VERSION_MIN 21400
-#define NCCL_NONBLOCKING                                        \
-    {                                                           \
-        sizeof(NcclConfig), 0xcafebeef, NCCL_VERSION_MIN, false \
-    }
+#define NCCL_NONBLOCKING \
+    { sizeof(NcclConfig), 0xcafebeef, NCCL_VERSION_MIN, false }
 
 enum { NCCL_BYTES = 0 }; // ncclInt8: counts are of bytes
 
 // N(member, NCCL's name, parameters, what it gives)
-#define NCCL_FUNCTIONS(N)                                                                                      \
-    N(get_version, "ncclGetVersion", (int *version), NcclResult)                                               \
-    N(get_unique_id, "ncclGetUniqueId", (NcclId * id), NcclResult)                                             \
-    N(init_rank, "ncclCommInitRankConfig",                                                                     \
-      (NcclHandle * comm, int size, NcclId id, int rank, const NcclConfig *config), NcclResult)                \
-    N(finalize, "ncclCommFinalize", (NcclHandle comm), NcclResult)                                             \
-    N(destroy, "ncclCommDestroy", (NcclHandle comm), NcclResult)                                               \
-    N(abort, "ncclCommAbort", (NcclHandle comm), NcclResult)                                                   \
-    N(async_error, "ncclCommGetAsyncError", (NcclHandle comm, NcclResult * state), NcclResult)                 \
-    N(error_string, "ncclGetErrorString", (NcclResult result), const char *)                                   \
-    N(last_error, "ncclGetLastError", (NcclHandle comm), const char *)                                         \
-    N(all_gather, "ncclAllGather",                                                                             \
-      (const void *part, void *all, size_t count, int type, NcclHandle comm, struct CUstream_st *stream),      \
-      NcclResult)                                                                                              \
-    N(broadcast, "ncclBroadcast",                                                                              \
-      (const void *from, void *to, size_t count, int type, int root, NcclHandle comm, struct CUstream_st *stream), \
-      NcclResult)                                                                                              \
-    N(send, "ncclSend",                                                                                        \
-      (const void *data, size_t count, int type, int to, NcclHandle comm, struct CUstream_st *stream), NcclResult) \
-    N(recv, "ncclRecv", (void *data, size_t count, int type, int from, NcclHandle comm, struct CUstream_st *stream), \
+#define NCCL_FUNCTIONS(N)                                                                                             \
+    N(get_version, "ncclGetVersion", (int *version), NcclResult)                                                      \
+    N(get_unique_id, "ncclGetUniqueId", (NcclId * id), NcclResult)                                                    \
+    N(init_rank, "ncclCommInitRankConfig",                                                                            \
+      (NcclHandle * comm, int size, NcclId id, int rank, const NcclConfig *config), NcclResult)                       \
+    N(finalize, "ncclCommFinalize", (NcclHandle comm), NcclResult)                                                    \
+    N(destroy, "ncclCommDestroy", (NcclHandle comm), NcclResult)                                                      \
+    N(abort, "ncclCommAbort", (NcclHandle comm), NcclResult)                                                          \
+    N(async_error, "ncclCommGetAsyncError", (NcclHandle comm, NcclResult * state), NcclResult)                        \
+    N(error_string, "ncclGetErrorString", (NcclResult result), const char *)                                          \
+    N(last_error, "ncclGetLastError", (NcclHandle comm), const char *)                                                \
+    N(all_gather, "ncclAllGather",                                                                                    \
+      (const void *part, void *all, size_t count, int type, NcclHandle comm, struct CUstream_st *stream), NcclResult) \
+    N(broadcast, "ncclBroadcast",                                                                                     \
+      (const void *from, void *to, size_t count, int type, int root, NcclHandle comm, struct CUstream_st *stream),    \
+      NcclResult)                                                                                                     \
+    N(send, "ncclSend",                                                                                               \
+      (const void *data, size_t count, int type, int to, NcclHandle comm, struct CUstream_st *stream), NcclResult)    \
+    N(recv, "ncclRecv", (void *data, size_t count, int type, int from, NcclHandle comm, struct CUstream_st *stream),  \
       NcclResult)
 
 typedef struct NcclLibrary {

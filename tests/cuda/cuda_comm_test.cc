@@ -1,5 +1,5 @@
-// Groups of GPUs by NCCL: members are threads here, each with a backend of its own. A machine with one GPU runs what one
-// member can do.
+// Groups of GPUs by NCCL: members are threads here, each with a backend of its own. A machine with one GPU runs what
+// one member can do.
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -52,7 +52,6 @@ class CudaCommTest : public CudaTest {
         ASSERT_FALSE(gpu.version == 0 && required != nullptr && strcmp(required, "required") == 0) << gpu.missing;
         if (gpu.version == 0) GTEST_SKIP() << gpu.missing;
     }
-
 
     // A thread for each member, of the GPU of its rank or of that one.
     static void run(int size, const std::function<void(Member &)> &body) {
@@ -145,8 +144,8 @@ TEST_F(CudaCommTest, SendAndReceive) {
     NEED_GPUS(2);
     run(2, [](Member &m) {
         std::vector<char> data = bytes_of(m.rank, 70000);
-        if (m.rank == 0) ASSERT_OK(host_comm_send(m.comm, data.data(), data.size(), 1, soon_s()));
-        if (m.rank == 1) ASSERT_OK(host_comm_recv(m.comm, data.data(), data.size(), 0, soon_s()));
+        ASSERT_OK(m.rank == 0 ? host_comm_send(m.comm, data.data(), data.size(), 1, soon_s())
+                              : host_comm_recv(m.comm, data.data(), data.size(), 0, soon_s()));
         EXPECT_TRUE(data == bytes_of(0, 70000));
     });
 }

@@ -61,12 +61,14 @@ static int count_listeners_beyond_loopback() {
         std::ifstream file(table);
         std::string line, slot, local, remote, state, rest[6], inode;
         std::getline(file, line);
-        while (file >> slot >> local >> remote >> state >> rest[0] >> rest[1] >> rest[2] >> rest[3] >> rest[4] >> inode) {
+        while (file >> slot >> local >> remote >> state >> rest[0] >> rest[1] >> rest[2] >> rest[3] >> rest[4] >>
+               inode) {
             std::getline(file, line);
-            bool is_loopback = local.compare(0, 8, "0100007F") == 0 ||
-                               local.compare(0, 32, "00000000000000000000000001000000") == 0;
+            bool is_loopback =
+                local.compare(0, 8, "0100007F") == 0 || local.compare(0, 32, "00000000000000000000000001000000") == 0;
             if (state != "0A" || is_loopback) continue;
-            std::string command = "ls -l /proc/" + std::to_string(getpid()) + "/fd | grep -q 'socket:\\[" + inode + "\\]'";
+            std::string command =
+                "ls -l /proc/" + std::to_string(getpid()) + "/fd | grep -q 'socket:\\[" + inode + "\\]'";
             count += system(command.c_str()) == 0;
         }
     }

@@ -38,7 +38,7 @@ struct Link {
     std::atomic<bool> is_aborted{false};
     std::atomic<ncclResult_t> state{ncclInProgress};
     void fail(ncclResult_t result, const std::string &text); // unless it has failed before
-    const char *error();                                      // of the last failure, ""
+    const char *error();                                     // of the last failure, ""
 
   private:
     std::mutex mutex_;

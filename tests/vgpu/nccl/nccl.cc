@@ -1,6 +1,7 @@
 // The stand-in for NCCL: communicators between processes and threads of one machine. It has the real library's rules:
 // two ranks on one device are refused, calls are in the order of a stream, a rank that is gone is noticed by nobody and
-// what waits for it hangs until it is aborted, communicators that do not block say how far they are when they are asked.
+// what waits for it hangs until it is aborted, communicators that do not block say how far they are when they are
+// asked.
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -77,9 +78,7 @@ ncclResult_t ncclGetVersion(int *version) {
     return ncclSuccess;
 }
 
-ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
-    return id == nullptr ? ncclInvalidArgument : bootstrap_make(id);
-}
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id) { return id == nullptr ? ncclInvalidArgument : bootstrap_make(id); }
 
 const char *ncclGetErrorString(ncclResult_t result) {
     switch (result) {
