@@ -351,6 +351,7 @@ static void on_message(HostMember *m, const HostMessage *message, zmq_msg_t *fra
     case HOST_MESSAGE_FINISH:
         m->is_finished = true;
         if (m->is_computing) break_off(m);
+        if (m->comm != NULL) host_comm_abort(m->comm); // the lead, which others may wait for, is going
         return;
     case HOST_MESSAGE_RESTART:
         on_suspicion(m);

@@ -14,8 +14,7 @@
 #include "host/clock.h"
 #include "kernels/cuda/cuda_backend.h"
 
-#define FAREWELL_S 2.0  // until a group that is left in good order is aborted all the same
-#define LOOK_S     0.05 // between two looks whether a group that is being formed is still wanted
+#define LOOK_S 0.05 // between two looks whether a group that is being formed is still wanted
 enum { STAGE_BYTES = 4 << 20, SPINS = 64, NAP_NS = 50000 };
 
 typedef struct CudaComm {
@@ -23,7 +22,6 @@ typedef struct CudaComm {
     CudaBackend *backend;
     NcclHandle handle; // NULL: there is none yet
     atomic_bool is_aborted;
-    bool has_failed;
     char *d_stage; // [STAGE_BYTES] for what lies in host memory
 } CudaComm;
 
@@ -59,8 +57,8 @@ static Status look(const CudaComm *c, const char *call, bool *is_done) {
     if (state != NCCL_SUCCESS) return fail(c, call, state);
     cudaError_t error = cudaStreamQuery(c->backend->stream);
     *is_done = error == cudaSuccess;
-    if (error != cudaErrorNotReady) CUDA_TRY(c->backend, error);
-    return STATUS_OK;
+    if (error == cudaSuccess || error == cudaErrorNotReady) return STATUS_OK;
+    return cuda_failed(c->backend, (int)error, "cudaStreamQuery", __FILE__, __LINE__);
 }
 
 static Status await(CudaComm *c, const char *call, NcclResult begun, double deadline_s) {
@@ -131,11 +129,9 @@ static Status make_call(HostComm *comm, Call call, const void *part, void *all, 
     if (bytes == 0) return STATUS_OK;
     TRY(cuda_enter(c->backend));
     bool is_there = false;
-    Status status = is_on_device(c, part, &is_there);
-    if (status == STATUS_OK && is_there) status = call_device(c, call, part, all, bytes, peer, deadline_s);
-    if (status == STATUS_OK && !is_there) status = call_host(c, call, part, all, bytes, peer, deadline_s);
-    if (status != STATUS_OK) c->has_failed = true;
-    return status;
+    TRY(is_on_device(c, part, &is_there));
+    return is_there ? call_device(c, call, part, all, bytes, peer, deadline_s)
+                    : call_host(c, call, part, all, bytes, peer, deadline_s);
 }
 
 static Status comm_all_gather(HostComm *comm, const void *part, void *all, size_t part_bytes, double deadline_s) {
@@ -171,26 +167,14 @@ static void comm_abort(HostComm *comm) { atomic_store(&((CudaComm *)comm)->is_ab
 
 // ---- the end -------------------------------------------------------------------------------------------------------
 
-// Waits for what is under way, here and at the others. False: it cannot be done in good order.
-static bool finalize(const CudaComm *c) {
-    double deadline_s = host_now_s() + FAREWELL_S;
-    NcclResult state = nccl(c)->finalize(c->handle);
-    for (int pauses = 0; state == NCCL_IN_PROGRESS; pause_briefly(&pauses)) {
-        if (atomic_load(&c->is_aborted) || host_now_s() > deadline_s) return false;
-        state = state_of(c);
-    }
-    return state == NCCL_SUCCESS;
-}
-
+// An abort, always: what was called is over, and to go in good order NCCL would wait for the others, who may not go
+// yet.
 static void comm_free(HostComm *comm) {
     CudaComm *c = (CudaComm *)comm;
     const CudaBackend *backend = c->backend;
     // Nobody to tell where something fails: after a fault every call does.
     (void)cudaSetDevice(backend->device);
-    if (c->handle != NULL) {
-        bool is_good = !atomic_load(&c->is_aborted) && !c->has_failed && finalize(c);
-        if (!is_good || nccl(c)->destroy(c->handle) != NCCL_SUCCESS) nccl(c)->abort(c->handle);
-    }
+    if (c->handle != NULL) (void)nccl(c)->abort(c->handle);
     if (c->d_stage != NULL) (void)cudaFree(c->d_stage);
     free(c);
 }
@@ -208,7 +192,7 @@ static const HostCommOps comm_ops = {
     .free = comm_free,
 };
 
-// The first member makes the group's id, which the others have from it.
+// The first member makes the group's id, which the others have from it; they say that they have come.
 static Status share_id(const CudaComm *c, const HostCommOptions *options, const char *key, double deadline_s,
                        NcclId *id) {
     if (options->rank == 0) {
@@ -217,6 +201,10 @@ static Status share_id(const CudaComm *c, const HostCommOptions *options, const 
         if (options->store.set(options->store.self, key, id, sizeof *id)) return STATUS_OK;
         return cuda_fail(c->backend, STATUS_SYSTEM, "nccl group: the store of addresses takes no id");
     }
+    char mine[160];
+    snprintf(mine, sizeof mine, "%s/%d", key, options->rank);
+    if (!options->store.set(options->store.self, mine, "", 0))
+        return cuda_fail(c->backend, STATUS_SYSTEM, "nccl group: it is not wanted any more");
     double left_s = deadline_s - host_now_s();
     int64_t size = options->store.get(options->store.self, key, id, sizeof *id, left_s > 0 ? left_s : 0);
     if (size == (int64_t)sizeof *id) return STATUS_OK;
@@ -275,9 +263,7 @@ Status cuda_comm_open(KernBackend *base, const HostCommOptions *options, double 
     c->base = (HostComm){.ops = &comm_ops, .rank = options->rank, .size = options->size, .takes_device = true};
     c->backend = backend;
     *comm = &c->base;
-    Status status = connect(c, options, deadline_s);
-    if (status != STATUS_OK) c->has_failed = true;
-    return status;
+    return connect(c, options, deadline_s);
 }
 
 // ---- what a GPU has ------------------------------------------------------------------------------------------------

@@ -49,8 +49,6 @@ enum { NCCL_BYTES = 0 }; // ncclInt8: counts are of bytes
     N(get_unique_id, "ncclGetUniqueId", (NcclId * id), NcclResult)                                                    \
     N(init_rank, "ncclCommInitRankConfig",                                                                            \
       (NcclHandle * comm, int size, NcclId id, int rank, const NcclConfig *config), NcclResult)                       \
-    N(finalize, "ncclCommFinalize", (NcclHandle comm), NcclResult)                                                    \
-    N(destroy, "ncclCommDestroy", (NcclHandle comm), NcclResult)                                                      \
     N(abort, "ncclCommAbort", (NcclHandle comm), NcclResult)                                                          \
     N(async_error, "ncclCommGetAsyncError", (NcclHandle comm, NcclResult * state), NcclResult)                        \
     N(error_string, "ncclGetErrorString", (NcclResult result), const char *)                                          \
