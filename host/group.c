@@ -80,17 +80,16 @@ static int64_t store_get(void *self, const char *key, void *value, size_t size_m
     double until_s = host_now_s() + timeout_s;
     int64_t size = -1;
     pthread_mutex_lock(&m->mutex);
-    while (size < 0 && m->group.number == store->number && host_now_s() < until_s && !host_stop_pending()) {
+    while (m->group.number == store->number && !host_stop_pending()) {
         const MemberPost *post = m->posts;
         while (post != NULL && strcmp(post->key, key) != 0)
             post = post->next;
-        if (post == NULL) {
-            member_wait(m);
-            continue;
+        if (post != NULL && post->size_bytes <= size_max) {
+            memcpy(value, post->value, post->size_bytes);
+            size = (int64_t)post->size_bytes;
         }
-        if (post->size_bytes > size_max) break;
-        memcpy(value, post->value, post->size_bytes);
-        size = (int64_t)post->size_bytes;
+        if (post != NULL || host_now_s() >= until_s) break;
+        member_wait(m);
     }
     pthread_mutex_unlock(&m->mutex);
     return size;
