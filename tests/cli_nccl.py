@@ -141,8 +141,8 @@ class NcclRefusalTests(NcclTests):
         done = self.call(*self.args(**self.changes), *self.of_trainers(2), "--collectives=nccl", "--out", self.path())
         self.assertEqual(1, done.code, done)
         self.assertRegex(done.err, r"refused: --collectives nccl: the trainer on .* \(process \d+\) computes on a CPU")
-        run = self.begin_trainers(1, *self.gpu_args(), "--bind-address=tcp://127.0.0.1:*", "--collectives=nccl",
-                                  "--min-workers=2", tool=self.plain)  # fmt: skip
+        run = self.begin(*self.gpu_args(), "--trainers=2", "--bind-address=tcp://127.0.0.1:*", "--collectives=nccl",
+                         "--min-workers=2", "--hang-limit=10", workers=1, tool=self.plain)  # fmt: skip
         run.wait_for_workers(1)
         joined = self.follower(run, "--device=cuda", "--gpu=0")
         _, err = joined.communicate(timeout=PATIENCE_S)

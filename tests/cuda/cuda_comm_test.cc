@@ -14,21 +14,20 @@ double soon_s(double patience_s = 60.0) { return host_now_s() + patience_s; }
 struct Member {
     int rank;
     KernBackend *backend;
-    HostComm *comm; // the body may free it and make it null
+    HostComm *comm;   // the body may free it and make it null
+    KernBatch *batch; // by which its memory is read and written
 
     // A buffer in the GPU's memory with these bytes in it.
     char *upload(const std::vector<char> &bytes) const {
         HostMemory memory = backend->ops->memory(backend);
         void *block = nullptr;
         EXPECT_EQ(STATUS_OK, memory.alloc(memory.self, bytes.size(), &block)) << host_message();
-        KernBatch on{backend};
-        EXPECT_EQ(STATUS_OK, backend->ops->batch_write(&on, block, bytes.data(), bytes.size())) << host_message();
+        EXPECT_EQ(STATUS_OK, backend->ops->batch_write(batch, block, bytes.data(), bytes.size())) << host_message();
         return static_cast<char *>(block);
     }
     std::vector<char> download(const char *data, size_t size) const {
         std::vector<char> bytes(size);
-        KernBatch on{backend};
-        EXPECT_EQ(STATUS_OK, backend->ops->batch_read(&on, bytes.data(), data, size)) << host_message();
+        EXPECT_EQ(STATUS_OK, backend->ops->batch_read(batch, bytes.data(), data, size)) << host_message();
         return bytes;
     }
     void release(char *data, size_t size) const {
@@ -59,13 +58,18 @@ class CudaCommTest : public CudaTest {
         std::vector<std::thread> threads;
         for (int rank = 0; rank < size; rank++) {
             threads.emplace_back([&, rank] {
-                Member m{rank, nullptr, nullptr};
+                Member m{rank, nullptr, nullptr, nullptr};
+                KernBatchSpec spec = {};
+                kern_sim_default(&spec.sim, sim_spec_find("cartpole"));
+                spec.envs = 1;
                 ASSERT_OK(kern_cuda_open(rank, &m.backend));
+                ASSERT_OK(m.backend->ops->batch_open(m.backend, &spec, &m.batch));
                 ASSERT_OK(open_nccl(m.backend, &store, rank, size, &m.comm));
                 EXPECT_TRUE(m.comm->takes_device && m.comm->rank == rank && m.comm->size == size);
                 EXPECT_STREQ("nccl", m.comm->ops->name);
                 body(m);
                 host_comm_free(m.comm);
+                m.backend->ops->batch_close(m.batch);
                 m.backend->ops->close(m.backend);
             });
         }
@@ -258,7 +262,7 @@ TEST_F(CudaCommTest, GathersAnUpdate) {
     const SimSpec *sim = sim_spec_find("cartpole");
     run(3, [&](Member &m) {
         KernEsSpec spec = {};
-        const int32_t hidden[] = {17};
+        const int32_t hidden[] = {24};
         spec.sim = test_sim(sim, 10, false);
         ASSERT_OK(policy_shape(&spec.policy, sim, hidden, 1, POLICY_TANH));
         spec.members = 4;
