@@ -300,6 +300,13 @@ static void on_suspicion(HostMember *m) {
     m->suspected_s = host_now_s();
 }
 
+// Whoever waits for the lead in a collective does so in vain.
+static void on_finish(HostMember *m) {
+    m->is_finished = true;
+    if (m->is_computing) break_off(m);
+    if (m->comm != NULL) host_comm_abort(m->comm);
+}
+
 static void on_message(HostMember *m, const HostMessage *message, zmq_msg_t *frame) {
     m->heard_s = host_now_s();
     switch (message->type) {
@@ -349,9 +356,7 @@ static void on_message(HostMember *m, const HostMessage *message, zmq_msg_t *fra
         on_clock(m, message);
         return;
     case HOST_MESSAGE_FINISH:
-        m->is_finished = true;
-        if (m->is_computing) break_off(m);
-        if (m->comm != NULL) host_comm_abort(m->comm); // the lead, which others may wait for, is going
+        on_finish(m);
         return;
     case HOST_MESSAGE_RESTART:
         on_suspicion(m);

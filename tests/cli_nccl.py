@@ -3,7 +3,6 @@
 A subclass mixes them into a test of trainers (cli_trainers.TrainersTests) and says CHANGES, those that make a run small."""
 
 import os
-import re
 import signal
 import subprocess
 
@@ -34,6 +33,11 @@ class NcclTests:
         call = [self.plain, "--join", run.out, "--role=follower", "--threads=1", "--bind=none", *args]
         return subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
                                 env={**os.environ, **(environment or {})})  # fmt: skip
+
+    def ended(self, follower):
+        """The exit status of a follower, and what it said."""
+        _, err = follower.communicate(timeout=PATIENCE_S)
+        return follower.returncode, err
 
     def same_by_nccl(self, expected, run, groups=1):
         done = self.same_end(expected, run)
@@ -108,8 +112,7 @@ class NcclFaultTests(NcclTests):
         self.assertRegex(seen["collectives_why"], rf"\(process {joined.pid}\) computes on a CPU")
         done = self.same_by_nccl(self.expected, run)
         self.assertGreater(done["workers"]["groups"], done["workers"]["nccl_groups"], done)
-        _, err = joined.communicate(timeout=PATIENCE_S)
-        self.assertEqual(0, joined.returncode, err)
+        self.assertEqual((0, ""), self.ended(joined))
 
 
 class NcclRefusalTests(NcclTests):
@@ -145,12 +148,12 @@ class NcclRefusalTests(NcclTests):
                          "--min-workers=2", "--hang-limit=10", workers=1, tool=self.plain)  # fmt: skip
         run.wait_for_workers(1)
         joined = self.follower(run, "--device=cuda", "--gpu=0")
-        _, err = joined.communicate(timeout=PATIENCE_S)
-        self.assertEqual(2, joined.returncode, err)
+        code, err = self.ended(joined)
+        self.assertEqual(2, code, err)
         self.assertRegex(err, r"refused: --collectives nccl: processes \d+ and \d+ on .* share a GPU")
         other = self.follower(run, "--device=cuda", "--gpu=1", "--quiet")
         self.same_by_nccl(self.reference(**self.changes), run)
-        self.assertEqual(0, other.wait(PATIENCE_S))
+        self.assertEqual((0, ""), self.ended(other))
 
     def test_an_abort_that_does_not_return(self):
         """Then the worker ends itself, as one that hangs; the others go on."""
@@ -160,9 +163,9 @@ class NcclRefusalTests(NcclTests):
         run.wait_for_status(lambda s: s["trainers"] == 3 and s["collectives"] == "nccl", "three trainers by NCCL")
         run.wait_for_rows(1)
         os.kill(run.pids("follower")[0], signal.SIGKILL)
-        _, err = hangs.communicate(timeout=PATIENCE_S)
-        self.assertEqual(75, hangs.returncode, err)
+        code, err = self.ended(hangs)
+        self.assertEqual(75, code, err)
         self.assertRegex(err, rf"process {hangs.pid}: its collectives did not end within 5 s of being aborted")
         again = self.follower(run, "--device=cuda", "--gpu=2", "--quiet")
         self.same_by_nccl(self.reference(**self.changes), run)
-        self.assertEqual(0, again.wait(PATIENCE_S))
+        self.assertEqual((0, ""), self.ended(again))
