@@ -159,7 +159,7 @@ static Status form(HostGroup *g, const MemberGroup *group) {
     HostMember *m = g->member;
     drop(g);
     Status status = group->size == 1 ? host_comm_self(&g->comm) : connect_group(g, group);
-    if (status != STATUS_OK) {
+    if (status != STATUS_OK || g->comm == NULL) {
         char why[sizeof g->fault];
         snprintf(why, sizeof why, "%s", host_message());
         drop(g);

@@ -136,8 +136,9 @@ void master_on_regroup(Master *m, MasterWorker *worker, const HostMessage *messa
     if (!is_of_group || (message->value[0] != 0 && message->value[0] != m->group.number)) return;
     m->group.broken_s = host_now_s();
     size_t size = message->size_bytes < sizeof m->group.fault - 1 ? message->size_bytes : sizeof m->group.fault - 1;
+    memset(m->group.fault, '?', size);
     for (size_t i = 0; i < size; i++) // plain text, for JSON
-        m->group.fault[i] = message->bytes[i] >= ' ' && message->bytes[i] < 127 ? (char)message->bytes[i] : '?';
+        if (message->bytes[i] >= ' ' && message->bytes[i] < 127) m->group.fault[i] = (char)message->bytes[i];
     m->group.fault[size] = '\0';
 }
 

@@ -65,8 +65,8 @@ enum { NCCL_BYTES = 0 }; // ncclInt8: counts are of bytes
 
 typedef struct NcclLibrary {
     bool is_open;
-    int version; // as NCCL numbers itself: 22809
-#define NCCL_MEMBER(member, name, parameters, result) result(*member) parameters;
+    int version;                                                                  // as NCCL numbers itself: 22809
+#define NCCL_MEMBER(member, name, parameters, result) result(*member) parameters; // NOLINT(bugprone-macro-parentheses)
     NCCL_FUNCTIONS(NCCL_MEMBER)
 #undef NCCL_MEMBER
 } NcclLibrary;
