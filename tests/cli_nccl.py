@@ -1,6 +1,7 @@
 """What the tests of trainers that exchange by NCCL share, of every program: each has a GPU of its own, or why not.
 
-A subclass mixes them into a test of trainers (cli_trainers.TrainersTests) and says CHANGES, those that make a run small."""
+A subclass mixes them into a test of trainers (cli_trainers.TrainersTests) and says CHANGES, those that make a run small,
+and GPU_STEPS, of a run that takes a few seconds."""
 
 import os
 import signal
@@ -9,7 +10,6 @@ import subprocess
 from workers_harness import PATIENCE_S
 
 GPUS = 4
-STEPS = 8  # of a run, of length() too
 
 
 class NcclTests:
@@ -20,7 +20,7 @@ class NcclTests:
         if done.code != 0 and os.environ.get("VGPU_DEVICES") is None:
             self.skipTest(done.err)
         self.assertEqual(0, done.code, done)
-        self.changes = {**self.CHANGES, **self.length(STEPS), "checkpoint_every": 50}
+        self.changes = {**self.CHANGES, **self.length(self.GPU_STEPS), "checkpoint_every": 50}
 
     def gpu_args(self, **changes):
         return self.args(**{**self.changes, "device": "cuda", **changes})
@@ -82,7 +82,7 @@ class NcclFaultTests(NcclTests):
         run = self.begin_gpus(3, *args, **options)
         run.wait_for_status(lambda s: s["trainers"] == 3 and s["collectives"] == "nccl", "three trainers by NCCL")
         run.wait_for_rows(1)
-        self.assertLess(run.rows(), STEPS, "too late")
+        self.assertLess(run.rows(), self.GPU_STEPS, "too late")
         return run
 
     def test_kill_a_follower(self):
@@ -106,6 +106,7 @@ class NcclFaultTests(NcclTests):
         """And all go on by Gloo."""
         run = self.begin_gpus(2, "--bind-address=tcp://127.0.0.1:*")
         run.wait_for_status(lambda s: s["trainers"] == 2 and s["collectives"] == "nccl", "two trainers by NCCL")
+        run.wait_for_rows(1)
         joined = self.follower(run, "--device=cpu", "--quiet")
         seen = run.wait_for_status(lambda s: s["trainers"] == 3, "three trainers")
         self.assertEqual("gloo", seen["collectives"], seen)

@@ -149,14 +149,17 @@ class Cuda(TrainersTest):
 
 class Nccl(NcclHashTests, TrainersTest):
     CHANGES = {"pop": 16, "episodes": 1, "time_limit": 30}
+    GPU_STEPS = 40
 
 
 class NcclFaults(NcclFaultTests, TrainersTest):
     CHANGES = Nccl.CHANGES
+    GPU_STEPS = Nccl.GPU_STEPS
 
 
 class NcclRefusals(NcclRefusalTests, TrainersTest):
     CHANGES = Nccl.CHANGES
+    GPU_STEPS = Nccl.GPU_STEPS
 
 
 if __name__ == "__main__":

@@ -207,10 +207,12 @@ class Cuda(CudaTests, TrainersTest):
 
 class Nccl(NcclHashTests, TrainersTest):
     CHANGES = {"epochs": 1, "minibatches": 2, "test_every": 1000, "test_episodes": 1}
+    GPU_STEPS = 8
 
 
 class NcclFaults(NcclFaultTests, TrainersTest):
     CHANGES = Nccl.CHANGES
+    GPU_STEPS = Nccl.GPU_STEPS
 
 
 if __name__ == "__main__":
