@@ -1,5 +1,5 @@
-// What the stand-in runtime tells the libraries that watch it (CUPTI, NVML), and what it answers them. They link to it
-// and are attached by vgpu_observe(); while none is, a call costs one look at a flag.
+// What the stand-in runtime tells the libraries that watch it (CUPTI, NVML), and what it answers them, and NCCL's.
+// They link to it and are attached by vgpu_observe(); while none is, a call costs one look at a flag.
 #ifndef SHOAL_TESTS_VGPU_RUNTIME_OBSERVER_H
 #define SHOAL_TESTS_VGPU_RUNTIME_OBSERVER_H
 
