@@ -116,12 +116,10 @@ static void copy_range(const Es *es, int32_t range, int rank, bool into_part) {
     }
 }
 
-// Everyone's new parameters and moments, in t->vectors. Only what is said with the status has changed besides: the
-// kernels' memory, and t->parts.
-static Status gather_update(Es *es, HostComm *comm) {
+// All ranges through host memory.
+static Status gather_ranges(Es *es, HostComm *comm, int32_t range) {
     EsTrainers *t = es->trainers;
     const KernOps *ops = es->backend->ops;
-    int32_t range = range_of(es, comm->size);
     size_t params = (size_t)es->spec.policy.params, part = 3 * (size_t)range;
     if (part * (size_t)comm->size > t->parts_room) {
         free(t->parts);
@@ -132,8 +130,6 @@ static Status gather_update(Es *es, HostComm *comm) {
             return host_fail(STATUS_MEMORY, "no memory for %zu parameters to be shared", part);
         }
     }
-    int32_t count = range_count(es, range, comm->rank);
-    TRY(es_update(es, count > 0 ? comm->rank * range : 0, count));
     TRY(ops->es_read(es->kern, t->vectors, t->vectors + params, t->vectors + 2 * params));
     copy_range(es, range, comm->rank, true);
     TRY(host_comm_all_gather(comm, t->parts + (size_t)comm->rank * part, t->parts, part * sizeof *t->parts,
@@ -141,6 +137,19 @@ static Status gather_update(Es *es, HostComm *comm) {
     for (int rank = 0; rank < comm->size; rank++)
         copy_range(es, range, rank, false);
     return ops->es_write(es->kern, t->vectors, t->vectors + params, t->vectors + 2 * params);
+}
+
+// Everyone's new parameters and moments, in t->vectors. Only what is said with the status has changed besides: the
+// kernels' memory, and t->parts.
+static Status gather_update(Es *es, HostComm *comm) {
+    EsTrainers *t = es->trainers;
+    const KernOps *ops = es->backend->ops;
+    size_t params = (size_t)es->spec.policy.params;
+    int32_t range = range_of(es, comm->size), count = range_count(es, range, comm->rank);
+    TRY(es_update(es, count > 0 ? comm->rank * range : 0, count));
+    if (!comm->takes_device) return gather_ranges(es, comm, range);
+    TRY(ops->es_gather(es->kern, comm, range));
+    return ops->es_read(es->kern, t->vectors, t->vectors + params, t->vectors + 2 * params);
 }
 
 static Status share_update(Es *es, const HostMeeting *meeting, EsOutcome *outcome) {

@@ -1,14 +1,14 @@
-// Collectives between trainers: one interface for a single process (self) and Gloo between CPUs; NCCL between GPUs
-// fills in the same table later.
+// Collectives between trainers: one interface for a single process (self), Gloo between any, and NCCL between GPUs.
 //
-// All members of a group make the same calls in the same order. Buffers lie in the memory the group was made for (host
-// memory for self and Gloo, device memory for NCCL). Every call has a deadline on the host_now_s() clock; a call that
-// misses it, or finds a peer gone, fails, and the group is then good for nothing but abort and free. One that waits for
-// a living member may not find out about a dead one: whoever fails sees to it that all abort.
+// All members of a group make the same calls in the same order. Buffers lie in host memory, or, where the group takes
+// such, in that of the member's device; then a call comes after what its stream holds, and is over when it returns.
+// Every call has a deadline on the host_now_s() clock; a call that misses it, or finds a peer gone, fails, and the
+// group is then good for nothing but abort and free: what it left in a stream ends only then. One that waits for a
+// living member may not find out about a dead one: whoever fails sees to it that all abort.
 //
 // Ownership: the creator of a HostComm frees it; buffers are borrowed for the call. Errors: STATUS_STOPPED after an
 // abort, STATUS_SYSTEM for a missed deadline or a lost peer. Thread safety: one call at a time, except
-// host_comm_abort(), which any thread may call to wake one that waits.
+// host_comm_abort(), which any thread may call to wake one that waits; it never waits itself.
 #ifndef SHOAL_HOST_COMM_H
 #define SHOAL_HOST_COMM_H
 
@@ -43,6 +43,7 @@ struct HostComm {
     const HostCommOps *ops;
     int rank, size;
     int64_t traffic_bytes; // that all members' all-gathers and broadcasts have moved between them
+    bool takes_device;     // buffers may lie in the memory of the member's device
 };
 
 // The group of one: copies. Sending to oneself is a mistake and fails, since nobody could be receiving.
@@ -72,6 +73,20 @@ Status host_comm_gloo(const HostCommOptions *options, double deadline_s, HostCom
 
 // Whether host_comm_gloo() has what it needs: STATUS_SYSTEM where libshoal_gloo.so is missing or of another build.
 Status host_comm_gloo_check(void) HOST_MUST_CHECK;
+
+// What a GPU has for collectives with others, as its trainer tells the master, which chooses what all of a group use.
+typedef struct HostCommGpu {
+    char id[64];       // its machine's and its own: no two GPUs have the same. "": it is a CPU
+    int version;       // of NCCL, as NCCL numbers itself (22809); 0: it cannot be used
+    char missing[160]; // why not
+} HostCommGpu;
+
+// How a group is formed whose members have a GPU each.
+typedef struct HostCommDevice {
+    void *self;
+    // Where it fails *comm may be there all the same, to be freed.
+    Status (*open)(void *self, const HostCommOptions *options, double deadline_s, HostComm **comm);
+} HostCommDevice;
 
 // The calls themselves; each checks its arguments (ranks in range) and opens a COMMUNICATION scope.
 Status host_comm_all_gather(HostComm *comm, const void *part, void *all, size_t part_bytes,

@@ -13,16 +13,20 @@
 #define FORM_S        1.5
 #define FORM_EACH_S   0.15
 #define PATIENCE_MOST 32
+#define FORM_NCCL_S   60.0 // that other groups are formed meanwhile is looked for on the way
 
 struct HostGroup {
     HostComm shown; // the meeting's: comm's calls, noted
     HostMember *member;
-    char *address;  // NULL: loopback
+    HostGroupOptions options;
+    char *address;  // the options', NULL: loopback
     HostComm *comm; // the member's, too, so that its other thread can abort it
     int64_t number; // of the group that comm is of; 0: of one alone
     bool is_new;
     double patience; // by what the time to connect is multiplied
     bool has_failed; // a collective of this meeting
+    int64_t failed;  // then, its group's number
+    char fault[128]; // and why
 };
 
 // ---- what members tell each other to find together -----------------------------------------------------------------
@@ -76,17 +80,16 @@ static int64_t store_get(void *self, const char *key, void *value, size_t size_m
     double until_s = host_now_s() + timeout_s;
     int64_t size = -1;
     pthread_mutex_lock(&m->mutex);
-    while (size < 0 && m->group.number == store->number && host_now_s() < until_s && !host_stop_pending()) {
+    while (m->group.number == store->number && !host_stop_pending()) {
         const MemberPost *post = m->posts;
         while (post != NULL && strcmp(post->key, key) != 0)
             post = post->next;
-        if (post == NULL) {
-            member_wait(m);
-            continue;
+        if (post != NULL && post->size_bytes <= size_max) {
+            memcpy(value, post->value, post->size_bytes);
+            size = (int64_t)post->size_bytes;
         }
-        if (post->size_bytes > size_max) break;
-        memcpy(value, post->value, post->size_bytes);
-        size = (int64_t)post->size_bytes;
+        if (post != NULL || host_now_s() >= until_s) break;
+        member_wait(m);
     }
     pthread_mutex_unlock(&m->mutex);
     return size;
@@ -94,28 +97,39 @@ static int64_t store_get(void *self, const char *key, void *value, size_t size_m
 
 // ---- forming -------------------------------------------------------------------------------------------------------
 
-static void drop(HostGroup *g) {
-    HostMember *m = g->member;
+// The member's other thread ends the process where that takes too long: no other way is left then.
+static void watch_end(HostMember *m, bool begins) {
     pthread_mutex_lock(&m->mutex);
     m->comm = NULL;
+    m->comm_end_s = begins ? host_now_s() : 0;
     pthread_mutex_unlock(&m->mutex);
+}
+
+static void drop(HostGroup *g) {
+    watch_end(g->member, true);
     host_comm_free(g->comm);
+    watch_end(g->member, false);
     g->comm = NULL;
     g->number = 0;
 }
 
-static Status ask_for_group(HostMember *m, int64_t failed) {
+// why: NULL where nothing has failed.
+static Status ask_for_group(HostMember *m, int64_t failed, const char *why) {
     m->group_asked_s = host_now_s();
-    return member_send(m, &(HostMessage){.type = HOST_MESSAGE_REGROUP, .value = {failed}}, NULL, NULL);
+    HostMessage message = {.type = HOST_MESSAGE_REGROUP,
+                           .value = {failed},
+                           .bytes = (const unsigned char *)why,
+                           .size_bytes = why != NULL ? strlen(why) : 0};
+    return member_send(m, &message, NULL, NULL);
 }
 
 // Tells the master that the group is of no use, unless it knows.
-static Status ask_for_another(HostMember *m, int64_t number) {
+static Status ask_for_another(HostMember *m, int64_t number, const char *why) {
     pthread_mutex_lock(&m->mutex);
     Status status = STATUS_OK;
     if (number != 0 && m->group.number == number) {
         m->group = (MemberGroup){0};
-        status = ask_for_group(m, number);
+        status = ask_for_group(m, number, why);
     }
     pthread_mutex_unlock(&m->mutex);
     return status;
@@ -132,6 +146,11 @@ static Status connect_group(HostGroup *g, const MemberGroup *group) {
                                .group = name,
                                .address = g->address};
     HOST_TRACE_SCOPE(COMMUNICATION, "form a group");
+    if (group->collectives == HOST_COLLECTIVES_NCCL) {
+        const HostCommDevice *device = &g->options.device;
+        if (device->open == NULL) return host_fail(STATUS_SYSTEM, "a group by NCCL, of which this trainer can be none");
+        return device->open(device->self, &options, host_now_s() + FORM_NCCL_S, &g->comm);
+    }
     return host_comm_gloo(&options, host_now_s() + g->patience * (FORM_S + FORM_EACH_S * group->size), &g->comm);
 }
 
@@ -140,10 +159,13 @@ static Status form(HostGroup *g, const MemberGroup *group) {
     HostMember *m = g->member;
     drop(g);
     Status status = group->size == 1 ? host_comm_self(&g->comm) : connect_group(g, group);
-    if (status == STATUS_MEMORY) return status;
-    if (status != STATUS_OK) {
+    if (status != STATUS_OK || g->comm == NULL) {
+        char why[sizeof g->fault];
+        snprintf(why, sizeof why, "%s", host_message());
+        drop(g);
+        if (status == STATUS_MEMORY) return status;
         if (g->patience < PATIENCE_MOST) g->patience *= 2;
-        return ask_for_another(m, group->number);
+        return ask_for_another(m, group->number, why);
     }
     g->patience = 1;
     pthread_mutex_lock(&m->mutex);
@@ -152,6 +174,7 @@ static Status form(HostGroup *g, const MemberGroup *group) {
         m->comm = g->comm;
         m->comm_number = group->number;
         m->figures.groups++;
+        if (g->comm->takes_device) m->figures.nccl_groups++;
     }
     pthread_mutex_unlock(&m->mutex);
     if (!is_current) {
@@ -160,22 +183,29 @@ static Status form(HostGroup *g, const MemberGroup *group) {
     }
     g->number = group->number;
     g->is_new = true;
+    if (group->size > 1 && g->options.on_group != NULL) {
+        char text[sizeof group->why + 64];
+        snprintf(text, sizeof text, "%d trainers by %s: %s", group->size, g->comm->ops->name, group->why);
+        g->options.on_group(g->options.context, text);
+    }
     return STATUS_OK;
 }
 
-Status host_group_open(HostMember *member, const char *address, HostGroup **group) {
+Status host_group_open(HostMember *member, const HostGroupOptions *options, HostGroup **group) {
     TRY(host_comm_gloo_check());
     HostGroup *g = calloc(1, sizeof *g);
+    const char *address = options->address;
     if (g != NULL && address != NULL) g->address = strdup(address);
     if (g == NULL || (address != NULL && g->address == NULL)) {
         free(g);
         return host_fail(STATUS_MEMORY, "no memory for a group");
     }
     g->member = member;
+    g->options = *options;
     g->patience = 1;
     pthread_mutex_lock(&member->mutex);
     member->is_enlisted = true;
-    Status status = ask_for_group(member, 0);
+    Status status = ask_for_group(member, 0, NULL);
     pthread_mutex_unlock(&member->mutex);
     *group = g;
     return status;
@@ -200,46 +230,58 @@ static void set_updating(HostGroup *g, bool is_updating) {
     pthread_mutex_unlock(&g->member->mutex);
 }
 
+// NULL: the meeting has failed already.
 static HostComm *enter(HostComm *shown) {
     HostGroup *g = (HostGroup *)shown;
     set_updating(g, false);
     return g->comm;
 }
 
+static Status gone(void) { return host_fail(STATUS_SYSTEM, "this group of trainers has failed before"); }
+
+// What fails is ended at once, so that nothing of it is left in the way of what comes.
 static Status leave(HostComm *shown, Status status) {
     HostGroup *g = (HostGroup *)shown;
+    if (status != STATUS_OK && g->comm != NULL) {
+        g->has_failed = true;
+        g->failed = g->number;
+        snprintf(g->fault, sizeof g->fault, "%s", host_message());
+        drop(g);
+    }
     host_stop_requested(); // a look at it shows that this thread moves
     set_updating(g, true);
-    if (status != STATUS_OK) g->has_failed = true;
     return status;
 }
 
 static Status shown_all_gather(HostComm *comm, const void *part, void *all, size_t part_bytes, double deadline_s) {
     HostComm *inner = enter(comm);
-    return leave(comm, inner->ops->all_gather(inner, part, all, part_bytes, deadline_s));
+    return leave(comm, inner != NULL ? inner->ops->all_gather(inner, part, all, part_bytes, deadline_s) : gone());
 }
 
 static Status shown_broadcast(HostComm *comm, void *data, size_t size_bytes, int root, double deadline_s) {
     HostComm *inner = enter(comm);
-    return leave(comm, inner->ops->broadcast(inner, data, size_bytes, root, deadline_s));
+    return leave(comm, inner != NULL ? inner->ops->broadcast(inner, data, size_bytes, root, deadline_s) : gone());
 }
 
 static Status shown_send(HostComm *comm, const void *data, size_t size_bytes, int to, double deadline_s) {
     HostComm *inner = enter(comm);
-    return leave(comm, inner->ops->send(inner, data, size_bytes, to, deadline_s));
+    return leave(comm, inner != NULL ? inner->ops->send(inner, data, size_bytes, to, deadline_s) : gone());
 }
 
 static Status shown_recv(HostComm *comm, void *data, size_t size_bytes, int from, double deadline_s) {
     HostComm *inner = enter(comm);
-    return leave(comm, inner->ops->recv(inner, data, size_bytes, from, deadline_s));
+    return leave(comm, inner != NULL ? inner->ops->recv(inner, data, size_bytes, from, deadline_s) : gone());
 }
 
 static Status shown_barrier(HostComm *comm, double deadline_s) {
     HostComm *inner = enter(comm);
-    return leave(comm, inner->ops->barrier(inner, deadline_s));
+    return leave(comm, inner != NULL ? inner->ops->barrier(inner, deadline_s) : gone());
 }
 
-static void shown_abort(HostComm *comm) { host_comm_abort(((HostGroup *)comm)->comm); }
+static void shown_abort(HostComm *comm) {
+    HostComm *inner = ((HostGroup *)comm)->comm;
+    if (inner != NULL) host_comm_abort(inner);
+}
 
 static void shown_free(HostComm *comm) { (void)comm; } // the group's own
 
@@ -249,7 +291,8 @@ static const HostCommOps shown_ops = {"group",    shown_all_gather, shown_broadc
 // ---- meetings ------------------------------------------------------------------------------------------------------
 
 static void begin_meeting(HostGroup *g, int64_t label, HostMeeting *meeting) {
-    g->shown = (HostComm){.ops = &shown_ops, .rank = g->comm->rank, .size = g->comm->size};
+    g->shown = (HostComm){
+        .ops = &shown_ops, .rank = g->comm->rank, .size = g->comm->size, .takes_device = g->comm->takes_device};
     *meeting = (HostMeeting){.label = label, .comm = &g->shown, .is_new = g->is_new};
     g->has_failed = false;
     set_updating(g, true);
@@ -269,7 +312,7 @@ static Status await_group(HostMember *m, MemberGroup *group) {
         }
         *group = m->group;
         if (group->size > 0 && !m->is_short) return STATUS_OK;
-        if (group->size == 0 && now_s - m->group_asked_s > MEMBER_ASK_AGAIN_S) TRY(ask_for_group(m, 0));
+        if (group->size == 0 && now_s - m->group_asked_s > MEMBER_ASK_AGAIN_S) TRY(ask_for_group(m, 0, NULL));
         member_wait(m);
     }
 }
@@ -326,8 +369,6 @@ Status host_group_settle(HostGroup *g, Status status, bool *is_held) {
     if (*is_held) g->is_new = false;
     if (!g->has_failed) return status;
     g->has_failed = false;
-    int64_t number = g->number;
-    drop(g);
     if (host_stop_pending()) return host_fail(STATUS_STOPPED, "stopped while the trainers shared an update");
-    return ask_for_another(g->member, number);
+    return ask_for_another(g->member, g->failed, g->fault);
 }

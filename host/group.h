@@ -33,9 +33,17 @@ enum { HOST_GROUP_MAX = 64 };
 
 typedef struct HostGroup HostGroup;
 
-// From now on the member is of the groups that are formed. address: where it listens for other trainers, NULL:
-// loopback. STATUS_SYSTEM where libshoal_gloo.so cannot be used.
-Status host_group_open(HostMember *member, const char *address, HostGroup **group) HOST_MUST_CHECK;
+typedef struct HostGroupOptions {
+    const char *address;   // where it listens for other trainers, NULL: loopback
+    HostCommDevice device; // of groups by NCCL; all 0: it can be of none, which its member has said (HostMemberOptions)
+    // Told of each new group of several, "3 trainers by nccl: each ...". NULL is fine.
+    void (*on_group)(void *context, const char *text);
+    void *context;
+} HostGroupOptions;
+
+// From now on the member is of the groups that are formed, whose collectives are the master's choice. STATUS_SYSTEM
+// where libshoal_gloo.so cannot be used. The options' address is copied.
+Status host_group_open(HostMember *member, const HostGroupOptions *options, HostGroup **group) HOST_MUST_CHECK;
 void host_group_close(HostGroup *group); // NULL is fine
 
 typedef struct HostMeeting {

@@ -36,6 +36,11 @@ static void send_text(Master *m, MasterWorker *worker, HostMessageType type, con
     master_send(m, worker, &message);
 }
 
+void master_refuse(Master *m, MasterWorker *worker, const char *text) {
+    m->counts.refusals++;
+    send_text(m, worker, HOST_MESSAGE_REFUSE, text);
+}
+
 void master_tell_supervisor(const Master *m, const char *line) {
     if (m->options->supervisor_fd < 0) return;
     // If it is gone this process will be ended soon.
@@ -166,11 +171,19 @@ static void copy_text(const json_t *object, const char *key, char text[MASTER_TE
     snprintf(text, MASTER_TEXT_MAX, "%s", value != NULL ? value : "?");
 }
 
+static void copy_gpu(const json_t *about, MasterWorker *worker) {
+    const char *gpu = json_string_value(json_object_get(about, "gpu"));
+    const char *missing = json_string_value(json_object_get(about, "nccl_missing"));
+    json_int_t version = json_integer_value(json_object_get(about, "nccl"));
+    snprintf(worker->gpu, sizeof worker->gpu, "%s", gpu != NULL ? gpu : "");
+    snprintf(worker->nccl_missing, sizeof worker->nccl_missing, "%s", missing != NULL ? missing : "");
+    worker->nccl = version > 0 && version < 1 << 30 ? (int)version : 0;
+}
+
 // A worker without an entry, for one answer.
 static void refuse(Master *m, const HostIdentity *identity, const char *text) {
     MasterWorker stranger = {.identity = *identity};
-    m->counts.refusals++;
-    send_text(m, &stranger, HOST_MESSAGE_REFUSE, text);
+    master_refuse(m, &stranger, text);
 }
 
 // What keeps a worker out; "" if nothing does.
@@ -212,6 +225,7 @@ static void admit(Master *m, const HostIdentity *identity, const HostMessage *he
     worker->threads = (int)hello->value[3];
     copy_text(about, "host", worker->host);
     copy_text(about, "device", worker->device);
+    copy_gpu(about, worker);
     m->counts.joins++;
     if (role == HOST_ROLE_TRAINER) take_settings(m, about);
     if (m->settings == NULL) return; // welcome when the trainer has come

@@ -23,6 +23,7 @@
 
 #include "host/secret.h"
 #include "host/status.h"
+#include "host/wire.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,9 +39,10 @@ typedef struct HostMasterOptions {
     int max_workers;      // those that came last are asked to leave where there are more; 0: any number
     bool scales;          // who started the master brings workers and takes some away when it says so
     double scale_interval_s;
-    bool has_evaluators; // else all workers are trainers, and there are no leases
-    int trainers;        // a lead that has just come waits a while for so many
-    int workers;         // a run that is over before so many have come waits a moment, to tell the others so
+    bool has_evaluators;         // else all workers are trainers, and there are no leases
+    int trainers;                // a lead that has just come waits a while for so many
+    HostCollectives collectives; // between trainers; AUTO: NCCL where each has a GPU of its own, else Gloo
+    int workers;                 // a run that is over before so many have come waits a moment, to tell the others so
     double hang_limit_s;
 } HostMasterOptions;
 

@@ -1,32 +1,53 @@
 // The master's groups: which trainers have collectives with each other, and what they tell each other to find together.
+#include <stdio.h>
+#include <string.h>
+
 #include "host/clock.h"
 #include "host/master_parts.h"
 
 #define GATHER_S 2.0 // that a lead which has just come waits for other trainers
 #define BROKEN_S 0.1 // after a group has failed: why it did may be about to be heard, as of a trainer's death
 #define OUT_S    30.0
-enum { POSTS_MAX = 8 /* of one trainer in one group */, FAILURES_MOST = 3 };
+#define UNFIT_S  2.0 // until a trainer is refused: whoever had its GPU before may be about to go
+enum { POSTS_MAX = 8 /* of one trainer in one group */, FAILURES_MOST = 3, NCCL_FAILURES_MOST = 1 };
+
+// Where NCCL is asked for: whether the trainer can exchange by it with those before it. One that cannot is refused.
+static bool is_fit(Master *m, MasterWorker *const *found, int count, MasterWorker *worker) {
+    char why[256], text[300];
+    if (m->options->collectives != HOST_COLLECTIVES_NCCL) return true;
+    master_find_unfit((const MasterWorker *const *)found, count, worker, why, sizeof why);
+    if (why[0] == '\0') return true;
+    if (!worker->is_refused && host_now_s() - worker->enlisted_s > UNFIT_S) {
+        snprintf(text, sizeof text, "--collectives nccl: %s", why);
+        master_refuse(m, worker, text);
+        worker->is_refused = true;
+    }
+    return false;
+}
 
 // A lead first, then the others in the order in which they came. Returns how many.
-static int find_trainers(Master *m, const MasterWorker *lead, const MasterWorker *found[HOST_GROUP_MAX]) {
+static int find_trainers(Master *m, MasterWorker *lead, MasterWorker *found[HOST_GROUP_MAX]) {
     int count = 0;
+    int64_t last = 0; // that was looked at
     if (lead == NULL || !lead->is_enlisted || !lead->is_welcome || lead->is_hung) return 0;
+    if (!is_fit(m, found, 0, lead)) return 0;
     found[count++] = lead;
     for (;;) {
-        const MasterWorker *next = NULL;
+        MasterWorker *next = NULL;
         for (int i = 0; i < m->worker_count; i++) {
-            const MasterWorker *w = &m->workers[i];
+            MasterWorker *w = &m->workers[i];
             if (w->role != HOST_ROLE_FOLLOWER || !w->is_enlisted || !w->is_welcome || w->is_hung) continue;
             if (host_now_s() < w->out_until_s) continue;
-            if (count > 1 && w->id <= found[count - 1]->id) continue;
+            if (w->id <= last) continue;
             if (next == NULL || w->id < next->id) next = w;
         }
         if (next == NULL || count == HOST_GROUP_MAX) return count;
-        found[count++] = next;
+        last = next->id;
+        if (is_fit(m, found, count, next)) found[count++] = next;
     }
 }
 
-static bool is_same(const MasterGroup *group, const MasterWorker *const *found, int count) {
+static bool is_same(const MasterGroup *group, MasterWorker *const *found, int count) {
     if (group->size != count) return false;
     for (int i = 0; i < count; i++)
         if (group->member[i] != found[i]->id) return false;
@@ -46,8 +67,12 @@ static void announce(Master *m) {
         int rank = master_rank(m, w);
         w->posts = 0;
         if (!w->is_enlisted) continue;
-        HostMessage message = {.type = HOST_MESSAGE_GROUP,
-                               .value = {m->group.number, rank >= 0 ? rank : 0, rank >= 0 ? m->group.size : 0}};
+        const MasterGroup *group = &m->group;
+        HostMessage message = {
+            .type = HOST_MESSAGE_GROUP,
+            .value = {group->number, rank >= 0 ? rank : 0, rank >= 0 ? group->size : 0, (int64_t)group->collectives},
+            .bytes = (const unsigned char *)group->why,
+            .size_bytes = strlen(group->why)};
         master_send(m, w, &message);
     }
 }
@@ -60,7 +85,7 @@ static void leave_out_last(Master *m) {
 }
 
 void master_form_group(Master *m) {
-    const MasterWorker *found[HOST_GROUP_MAX], *lead = master_trainer(m);
+    MasterWorker *found[HOST_GROUP_MAX], *lead = master_trainer(m);
     MasterGroup *group = &m->group;
     int count = find_trainers(m, lead, found);
     double now_s = host_now_s();
@@ -68,6 +93,8 @@ void master_form_group(Master *m) {
     bool same = is_same(group, found, count);
     if (!is_broken && same) return;
     group->failures = same && now_s - group->since_s < OUT_S ? group->failures + 1 : 0;
+    if (!same) group->shuns_nccl = false;
+    if (group->collectives == HOST_COLLECTIVES_NCCL && group->failures > NCCL_FAILURES_MOST) group->shuns_nccl = true;
     if (group->failures > FAILURES_MOST) {
         leave_out_last(m);
         group->failures = 0;
@@ -87,6 +114,7 @@ void master_form_group(Master *m) {
     group->since_s = now_s;
     for (int i = 0; i < count; i++)
         group->member[i] = found[i]->id;
+    master_choose_collectives(m, (const MasterWorker *const *)found, count);
     announce(m);
 }
 
@@ -105,8 +133,13 @@ void master_on_regroup(Master *m, MasterWorker *worker, const HostMessage *messa
     worker->is_enlisted = true;
     bool is_of_group = master_rank(m, worker) >= 0;
     if (is_of_group && m->group.size > 1 && message->value[0] == m->group.number) find_hung(m, worker);
-    if (is_of_group && (message->value[0] == 0 || message->value[0] == m->group.number))
-        m->group.broken_s = host_now_s();
+    if (!is_of_group || (message->value[0] != 0 && message->value[0] != m->group.number)) return;
+    m->group.broken_s = host_now_s();
+    size_t size = message->size_bytes < sizeof m->group.fault - 1 ? message->size_bytes : sizeof m->group.fault - 1;
+    memset(m->group.fault, '?', size);
+    for (size_t i = 0; i < size; i++) // plain text, for JSON
+        if (message->bytes[i] >= ' ' && message->bytes[i] < 127) m->group.fault[i] = (char)message->bytes[i];
+    m->group.fault[size] = '\0';
 }
 
 // To all other members of the sender's group, if that is the present one.

@@ -24,6 +24,9 @@ typedef struct MasterWorker {
     int64_t pid;
     int threads;
     char host[MASTER_TEXT_MAX], device[MASTER_TEXT_MAX];
+    char gpu[MASTER_TEXT_MAX]; // which GPU it has; "": none
+    int nccl;                  // the version it has; 0: none
+    char nccl_missing[MASTER_TEXT_MAX + 32];
     int fd;             // of its connection; -1: unknown
     int ignored_events; // disconnections to come that are of an earlier connection with the same number
     bool is_welcome;    // told the run's settings
@@ -37,6 +40,7 @@ typedef struct MasterWorker {
     double joined_s, heard_s, progress_s;
     int64_t ticks, at_lease;
     bool is_enlisted; // a trainer that takes part in groups
+    bool is_refused;
     double enlisted_s;
     double out_until_s; // it is of no group: those that it was of could not be formed
     int posts;          // in the present group
@@ -64,6 +68,10 @@ typedef struct MasterGroup {
     double since_s;
     int failures;    // of groups of these same members, one by one
     double broken_s; // since when another one is wanted; 0: it is not
+    HostCollectives collectives;
+    char why[256];   // those
+    char fault[128]; // what was last said of a failure
+    bool shuns_nccl; // these members could not form a group by it
 } MasterGroup;
 
 typedef struct Master {
@@ -96,6 +104,7 @@ typedef struct Master {
 
 void master_tell_supervisor(const Master *m, const char *line);
 void master_send(Master *m, MasterWorker *worker, const HostMessage *message);
+void master_refuse(Master *m, MasterWorker *worker, const char *text);
 void master_forward(Master *m, MasterWorker *worker, zmq_msg_t *frame);
 void master_begin_epoch(Master *m); // the set of workers has changed
 void master_set_ready(Master *m, MasterWorker *worker);
@@ -149,6 +158,13 @@ void master_scale(Master *m);
 
 // Tells the supervisor how many there are and are wanted.
 void master_beat(Master *m);
+// ---- master_collectives.c ------------------------------------------------------------------------------------------
+
+// What keeps a trainer from exchanging by NCCL with those before it, the lead first; "": nothing does.
+void master_find_unfit(const MasterWorker *const *found, int count, const MasterWorker *worker, char *why, size_t size);
+
+// What these trainers exchange by, and why, into group->collectives and why.
+void master_choose_collectives(Master *m, const MasterWorker *const *found, int count);
 
 // ---- master_status.c -----------------------------------------------------------------------------------------------
 

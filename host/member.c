@@ -30,7 +30,9 @@ void member_wait(HostMember *m) {
 
 // What is wrong with the connection, as a failure; STATUS_OK if nothing is. The mutex is held.
 static Status check_master(const HostMember *m) {
-    if (m->is_refused) return host_fail(STATUS_SYSTEM, "refused: %s", m->refusal);
+    // A worker that is started again would be refused again.
+    if (m->is_refused)
+        return host_fail(m->role == HOST_ROLE_TRAINER ? STATUS_SYSTEM : STATUS_USAGE, "refused: %s", m->refusal);
     if (!m->is_master_gone) return STATUS_OK;
     if (m->is_welcome)
         return host_fail(STATUS_SYSTEM, "the master at %s has been silent for %g s", m->endpoint, m->patience_s);
@@ -48,8 +50,10 @@ static Status say_who(const HostMemberOptions *options, char **hello) {
     if (gethostname(host, sizeof host) != 0) host[0] = '?';
     host[sizeof host - 1] = '\0';
     json_t *settings = options->settings != NULL ? json_loads(options->settings, 0, NULL) : json_null();
-    json_t *about = json_pack("{s:s s:s s:s s:o}", "build", options->build, "host", host, "device", options->device,
-                              "settings", settings);
+    const HostCommGpu none = {0}, *gpu = options->gpu != NULL ? options->gpu : &none;
+    json_t *about =
+        json_pack("{s:s s:s s:s s:o s:s s:i s:s}", "build", options->build, "host", host, "device", options->device,
+                  "settings", settings, "gpu", gpu->id, "nccl", gpu->version, "nccl_missing", gpu->missing);
     *hello = about != NULL ? json_dumps(about, JSON_COMPACT) : NULL;
     json_decref(about);
     return *hello != NULL ? STATUS_OK : host_fail(STATUS_MEMORY, "no memory for a greeting");

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "host/comm.h"
 #include "host/secret.h"
 #include "host/status.h"
 #include "host/wire.h"
@@ -35,9 +36,10 @@ typedef struct HostMemberOptions {
     const char *endpoint;
     const HostKeys *keys;
     HostRole role;
-    const char *build;    // all workers' and the master's must be the same
-    const char *device;   // for people
-    const char *settings; // the trainer's: the run's, as JSON; evaluators get them
+    const char *build;      // all workers' and the master's must be the same
+    const char *device;     // for people
+    const HostCommGpu *gpu; // that it computes on; NULL: on none
+    const char *settings;   // the trainer's: the run's, as JSON; evaluators get them
     int threads;
     int min_workers;
     double patience_s; // without a word from the master: then there is none
@@ -137,6 +139,7 @@ Status host_member_reject(HostMember *member, const HostTask *task) HOST_MUST_CH
     M(result_bytes, "results received by message")       \
     M(result_messages, "how many those were")            \
     M(groups, "groups of trainers that this one was of") \
+    M(nccl_groups, "of those, by NCCL")                  \
     M(collective_bytes, "exchanged between trainers")    \
     M(masters, "masters that there have been, one by one")
 

@@ -283,7 +283,9 @@ static void on_group(HostMember *m, const HostMessage *message) {
     int64_t rank = message->value[1], size = message->value[2];
     if (!m->is_enlisted || size < 0 || size > HOST_GROUP_MAX || rank < 0 || (size > 0 && rank >= size)) return;
     member_drop_posts(m);
-    m->group = (MemberGroup){message->value[0], (int)rank, (int)size};
+    m->group = (MemberGroup){message->value[0], (int)rank, (int)size, (HostCollectives)message->value[3], ""};
+    snprintf(m->group.why, sizeof m->group.why, "%.*s", message->bytes != NULL ? (int)message->size_bytes : 0,
+             message->bytes != NULL ? (const char *)message->bytes : "");
     if (m->comm != NULL && m->comm_number != m->group.number) host_comm_abort(m->comm);
 }
 
@@ -307,6 +309,13 @@ static void on_suspicion(HostMember *m) {
     m->is_suspected = true;
     m->suspected_looks = host_stop_looks();
     m->suspected_s = host_now_s();
+}
+
+// Whoever waits for the lead in a collective does so in vain.
+static void on_finish(HostMember *m) {
+    m->is_finished = true;
+    if (m->is_computing) break_off(m);
+    if (m->comm != NULL) host_comm_abort(m->comm);
 }
 
 // Messages about rounds and groups.
@@ -366,8 +375,7 @@ static void on_message(HostMember *m, const HostMessage *message, zmq_msg_t *fra
         on_clock(m, message);
         return;
     case HOST_MESSAGE_FINISH:
-        m->is_finished = true;
-        if (m->is_computing) break_off(m);
+        on_finish(m);
         return;
     case HOST_MESSAGE_RESTART:
         on_suspicion(m);
@@ -460,9 +468,14 @@ static void tick(HostMember *m) {
     bool is_busy = m->is_computing || m->is_updating;
     if (m->is_suspected && (!is_busy || looks != m->suspected_looks)) m->is_suspected = false;
     bool hangs = m->is_suspected && now_s - m->suspected_s > HANGS_AFTER_S;
+    bool clings = m->comm_end_s > 0 && now_s - m->comm_end_s > MEMBER_COMM_END_S;
     pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->mutex);
-    if (hangs) _exit(HOST_EXIT_HANGS); // nothing else ends a thread that hears nothing
+    if (clings) {
+        fprintf(stderr, "process %d: its collectives did not end within %g s of being aborted: it ends itself\n",
+                (int)getpid(), MEMBER_COMM_END_S);
+    }
+    if (hangs || clings) _exit(HOST_EXIT_HANGS); // nothing else ends a thread that hears nothing
 }
 
 void *member_talk(void *context) {

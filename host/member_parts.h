@@ -19,6 +19,7 @@ extern "C" {
 
 #define MEMBER_ALONE_AFTER_S 0.5 // without a master, the trainer goes on by itself
 #define MEMBER_ASK_AGAIN_S   2.0 // without news, the master is told again what is wanted
+#define MEMBER_COMM_END_S    5.0 // that the end of collectives may take; then the process ends
 
 typedef struct MemberOutgoing MemberOutgoing;
 struct MemberOutgoing {
@@ -46,6 +47,8 @@ typedef struct MemberClock {
 typedef struct MemberGroup {
     int64_t number; // 0: not told yet
     int rank, size; // size 0: there is none
+    HostCollectives collectives;
+    char why[256]; // those
 } MemberGroup;
 
 // The trainer's present round.
@@ -120,6 +123,7 @@ struct HostMember { // NOLINT(clang-analyzer-optin.performance.Padding): in the 
     int64_t call_number, call_label;
     HostComm *comm; // host/group.c's; NULL: none
     int64_t comm_number;
+    double comm_end_s; // since when an end of collectives is under way; 0: none is
     HostMemberFigures figures;
 };
 

@@ -83,10 +83,14 @@ static void take_cores(const HostSupervision *o, int place) {
     if (CPU_COUNT(&mine) > 0 && sched_setaffinity(0, sizeof mine, &mine) != 0) return;
 }
 
-static void keep_open(int fd, const char *variable) {
+static void set_number(const char *variable, int number) {
     char text[16];
-    snprintf(text, sizeof text, "%d", fd);
-    if (fcntl(fd, F_SETFD, 0) == 0) setenv(variable, text, 1);
+    snprintf(text, sizeof text, "%d", number);
+    setenv(variable, text, 1);
+}
+
+static void keep_open(int fd, const char *variable) {
+    if (fcntl(fd, F_SETFD, 0) == 0) set_number(variable, fd);
 }
 
 // In the child: becomes the program; returns only if it cannot.
@@ -103,6 +107,7 @@ static void become(const Supervisor *s, const Child *child, int pipe_fd, pid_t p
         keep_open(pipe_fd, HOST_SUPERVISOR_FD_ENVIRONMENT);
     } else {
         take_cores(o, child->place);
+        set_number(HOST_PLACE_ENVIRONMENT, child->place);
         if (child->kind == KIND_TRAINER) argv = s->has_begun ? o->trainer_again : o->trainer;
     }
     execv("/proc/self/exe", argv);

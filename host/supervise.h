@@ -29,6 +29,9 @@ extern "C" {
 // What a master finds in its environment: the numbers of two open files.
 #define HOST_LISTEN_FD_ENVIRONMENT     "SHOAL_LISTEN_FD"
 #define HOST_SUPERVISOR_FD_ENVIRONMENT "SHOAL_SUPERVISOR_FD"
+// And a worker: its place among those of this supervisor, from 0 on.
+#define HOST_PLACE_ENVIRONMENT "SHOAL_WORKER_PLACE"
+enum { HOST_PLACE_MAX = 65535 };
 
 typedef struct HostSupervision {
     const char *tool; // for messages

@@ -33,7 +33,7 @@ extern "C" {
 #define HOST_WIRE_LIST(W)                                                                                              \
     /* from workers to the master */                                                                                   \
     W(HELLO, 5, 1) /* protocol, HostRole, pid, threads, place that it has (0: none); JSON: build, version, host,       \
-                      device, settings */                                                                              \
+                      device, settings, gpu */                                                                         \
     W(WANT, 0, 0)  /* a lease */                                                                                       \
     W(TICK, 4, 0)  /* the compute thread's progress counter, the lease it is at (0: none; -1: an update), label, bytes \
                       that the trainers' groups that it was of have exchanged */                                       \
@@ -43,7 +43,7 @@ extern "C" {
     W(CRASH, 2, 0)   /* lease, signal: the compute thread is about to end the process */                               \
     W(ROUND, 5, 1)   /* session, round, label, count, grain; ranges that are wanted, as pairs (first, count) */        \
     W(LEAVE, 0, 0)   /* the worker ends */                                                                             \
-    W(REGROUP, 1, 0) /* the group that failed; 0: the trainer is in none and wants to be */                            \
+    W(REGROUP, 1, 1) /* the group that failed, 0: the trainer is in none and wants to be; text: why */                 \
     W(ASK_STATUS, 0, 0)                                                                                                \
     /* both ways */                                                                                                    \
     W(RESULT, 5, 1)  /* session, round, lease, first, count; the items' records */                                     \
@@ -63,7 +63,7 @@ extern "C" {
     W(LOST, 3, 0)    /* session, round, item: crashes every worker that computes it */                                 \
     W(ABANDON, 1, 0) /* lease: others have done it */                                                                  \
     W(RESTART, 0, 0) /* the compute thread hangs: end the process */                                                   \
-    W(GROUP, 3, 0)   /* group, this trainer's rank, size (0: there is none now) */                                     \
+    W(GROUP, 4, 1)   /* group, this trainer's rank, size (0: there is none now), HostCollectives; text: why those */   \
     W(STATUS, 0, 1)  /* JSON */                                                                                        \
     W(DISMISS, 0, 1) /* text: why the worker is to hand its lease back and leave */
 
@@ -76,6 +76,9 @@ typedef enum HostMessageType {
 
 // The trainer, or the lead of several; an evaluator; one of the other trainers.
 typedef enum HostRole { HOST_ROLE_TRAINER, HOST_ROLE_EVALUATOR, HOST_ROLE_FOLLOWER, HOST_ROLES } HostRole;
+
+// What trainers exchange by. In the order of --collectives' choices, where AUTO leaves it to the master.
+typedef enum HostCollectives { HOST_COLLECTIVES_AUTO, HOST_COLLECTIVES_NCCL, HOST_COLLECTIVES_GLOO } HostCollectives;
 
 enum { HOST_WIRE_PROTOCOL = 4, HOST_WIRE_INTEGERS_MAX = 6, HOST_WIRE_HEADER_BYTES = 8 };
 

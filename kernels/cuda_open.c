@@ -66,6 +66,7 @@ Status kern_cuda_open(int device, KernBackend **backend) {
         .ppo_tensor = ppo_tensor,
         .ppo_env_words = ppo_env_words,
         .ppo_normalizer = ppo_normalizer,
+        .comm_all_gather = host_comm_all_gather,
         .ppo_group_init = ppo_group_init,
         .ppo_group_gather = ppo_group_gather,
         .ppo_group_infinite = ppo_group_infinite,

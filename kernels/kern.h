@@ -207,6 +207,14 @@ typedef struct KernOps {
     Status (*ppo_join)(KernPpo *ppo, HostComm *comm);
     // One update: rollout and learning.
     Status (*ppo_update)(KernPpo *ppo, const KernPpoStep *step, KernPpoReport *report);
+
+    // Between GPUs; all three are NULL on a CPU. What this one has for collectives with others:
+    void (*comm_describe)(KernBackend *backend, HostCommGpu *gpu);
+    // A group by NCCL, as HostCommDevice has it.
+    Status (*comm_open)(KernBackend *backend, const HostCommOptions *options, double deadline_s, HostComm **comm);
+    // Puts every member's range of the parameters and moments to its place in all of them, by a group that takes the
+    // device's memory: ranges [rank * range, (rank + 1) * range), as far as there are parameters.
+    Status (*es_gather)(KernEs *es, HostComm *comm, int32_t range);
 } KernOps;
 
 struct KernBackend {
@@ -225,8 +233,11 @@ typedef struct KernCpuOptions {
 // The CPU backend. STATUS_DEVICE where the processor lacks the ISA that was asked for.
 Status kern_cpu_open(const KernCpuOptions *options, KernBackend **backend) HOST_MUST_CHECK;
 
-// GPU `device` of the CUDA runtime, through libshoal_cuda.so, which is opened here. STATUS_DEVICE says what is missing:
-// the library, the runtime, the driver, or a GPU.
+// A worker of several on this machine takes the GPU whose turn it is: that of its place, from 0 on, over and over.
+static inline int kern_cuda_in_turn(int place) { return -1 - place; }
+
+// GPU `device` of the CUDA runtime, or kern_cuda_in_turn(), through libshoal_cuda.so, which is opened here.
+// STATUS_DEVICE says what is missing: the library, the runtime, the driver, or a GPU.
 Status kern_cuda_open(int device, KernBackend **backend) HOST_MUST_CHECK;
 
 #ifdef __cplusplus

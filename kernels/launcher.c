@@ -6,6 +6,7 @@
 
 #include "host/clock.h"
 #include "host/signals.h"
+#include "host/supervise.h"
 #include "host/trace.h"
 #include "kernels/launcher_emit.h"
 #include "kernels/launcher_ranks.h"
@@ -300,13 +301,23 @@ static Status run_dry(LaunchRun *run) {
     return launch_print_plan(run, &plan, stdout);
 }
 
+// Workers of one supervisor take turns, unless a GPU was named.
+static int choose_gpu(const HostConfig *config) {
+    const char *place = getenv(HOST_PLACE_ENVIRONMENT);
+    int64_t number = 0;
+    if (host_config_layer(config, "gpu") == CONFIG_ARGS) return (int)host_config_int(config, "gpu");
+    if (place != NULL && host_parse_int(HOST_PLACE_ENVIRONMENT, place, 0, HOST_PLACE_MAX, "", &number) != STATUS_OK)
+        number = 0;
+    return kern_cuda_in_turn((int)number);
+}
+
 Status launch_open_device(LaunchRun *run) {
     const HostConfig *config = &run->config;
     char isa[16];
     KernDeviceOptions options = {
         .tool = run->trainer->tool,
         .kind = (KernDeviceKind)host_config_choice(config, "device"),
-        .gpu = (int)host_config_int(config, "gpu"),
+        .gpu = choose_gpu(config),
         .threads = run->options.threads,
         .bind = host_config_choice(config, "bind") == 0 ? HOST_BIND_NONE : HOST_BIND_CORE,
         .isa = host_config_text(config, "isa", isa, sizeof isa),

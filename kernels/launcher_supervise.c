@@ -38,7 +38,8 @@ void launch_add_helper(const LaunchRun *run, LaunchArguments *arguments, const c
         launch_add(arguments, "bind_address", follower_at);
     }
     for (const char *const *name = launch_of_helpers; *name != NULL; name++)
-        launch_add(arguments, *name, host_config_text(&run->config, *name, value, sizeof value));
+        if (host_config_layer(&run->config, *name) == CONFIG_ARGS)
+            launch_add(arguments, *name, host_config_text(&run->config, *name, value, sizeof value));
     launch_add(arguments, "quiet", "true");
 }
 
@@ -52,14 +53,14 @@ void launch_add_profile(const LaunchRun *run, LaunchArguments *arguments, const 
 }
 
 static void plan_commands(const LaunchRun *run, Plan *plan, int threads, int cores) {
-    static const char *const for_master[] = {"hang_limit", "min_workers",    "max_workers",
-                                             "scale_hook", "scale_interval", NULL};
-    static const char *const not_trainer[] = {"workers", "out",        "resume",      "threads",    "bind",
-                                              "secret",  "hang_limit", "max_workers", "scale_hook", "scale_interval",
-                                              NULL};
-    static const char *const not_again[] = {"workers",     "out",        "resume",         "threads",
-                                            "bind",        "secret",     "config",         "hang_limit",
-                                            "max_workers", "scale_hook", "scale_interval", NULL};
+    static const char *const for_master[] = {"hang_limit",     "min_workers", "max_workers", "scale_hook",
+                                             "scale_interval", "collectives", NULL};
+    static const char *const not_trainer[] = {
+        "workers",    "out",         "resume",     "threads",        "bind",        "secret",
+        "hang_limit", "max_workers", "scale_hook", "scale_interval", "collectives", NULL};
+    static const char *const not_again[] = {"workers",        "out",         "resume",     "threads",     "bind",
+                                            "secret",         "config",      "hang_limit", "max_workers", "scale_hook",
+                                            "scale_interval", "collectives", NULL};
     LaunchArguments *all[] = {&plan->master, &plan->trainer, &plan->trainer_again, &plan->follower, &plan->evaluator};
     char number_text[32], bind[16], value[HOST_TEXT_MAX];
     snprintf(number_text, sizeof number_text, "%d", threads);

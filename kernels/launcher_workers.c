@@ -151,6 +151,7 @@ static Status be_master(LaunchRun *run) {
         .scale_interval_s = host_config_real(&run->config, "scale_interval"),
         .has_evaluators = launch_has_evaluators(run),
         .trainers = launch_trainers(run),
+        .collectives = (HostCollectives)host_config_choice(&run->config, "collectives"),
         .workers = (int)host_config_int(&run->config, "workers"),
         .hang_limit_s = host_config_real(&run->config, "hang_limit"),
     };
@@ -162,12 +163,18 @@ static Status be_master(LaunchRun *run) {
 
 static Status open_member(LaunchRun *run, HostRole as, const char *endpoint, const HostKeys *keys,
                           const char *settings) {
+    KernBackend *backend = run->device.backend;
+    HostCommGpu gpu = {0};
+    if (backend->ops->comm_describe != NULL && as != HOST_ROLE_EVALUATOR &&
+        (as != HOST_ROLE_TRAINER || has_trainers(run)))
+        backend->ops->comm_describe(backend, &gpu);
     HostMemberOptions options = {
         .endpoint = endpoint,
         .keys = keys,
         .role = as,
         .build = kern_build_id(),
         .device = run->device.text,
+        .gpu = &gpu,
         .settings = settings,
         .threads = run->device.pool != NULL ? host_pool_threads(run->device.pool) : 1,
         .min_workers = (int)host_config_int(&run->config, "min_workers"),
@@ -217,6 +224,22 @@ static Status check_collectives(const char *host) {
     return STATUS_OK;
 }
 
+static Status open_comm(void *self, const HostCommOptions *options, double deadline_s, HostComm **comm) {
+    KernBackend *backend = self;
+    return backend->ops->comm_open(backend, options, deadline_s, comm);
+}
+
+// What the trainers exchange by, which the lead says for all.
+static void tell_group(void *context, const char *text) {
+    LaunchRun *run = context;
+    if (run->options.quiet || launch_is_helper(run)) return;
+    if (run->progress.stream != NULL) { // training has begun
+        host_progress_note(&run->progress, "%s: %s", run->trainer->tool, text);
+    } else {
+        fprintf(stderr, "%s: %s\n", run->trainer->tool, text);
+    }
+}
+
 // Collectives listen where the run does, if that is one address; else other hosts cannot reach them.
 static Status open_trainers(LaunchRun *run) {
     char host[HOST_ADDRESS_MAX];
@@ -224,7 +247,9 @@ static Status open_trainers(LaunchRun *run) {
     bool everywhere = true;
     if (address[0] != '\0') TRY(host_address_host(address, host, &everywhere));
     if (!everywhere) TRY(check_collectives(host));
-    TRY(host_group_open(run->member, everywhere ? NULL : host, &run->group));
+    HostGroupOptions among = {.address = everywhere ? NULL : host, .on_group = tell_group, .context = run};
+    if (run->device.backend->ops->comm_open != NULL) among.device = (HostCommDevice){run->device.backend, open_comm};
+    TRY(host_group_open(run->member, &among, &run->group));
     KernTrainersOptions options = {.state = run,
                                    .group = run->group,
                                    .done = steps_done,
@@ -377,6 +402,10 @@ static Status print_status(const LaunchRun *run, const char *json) {
         printf(", %.0f of %.0f members to go", number(all, "items_left"), number(all, "items"));
     printf("; epoch %.0f, %zu workers", number(all, "epoch"), json_array_size(workers));
     print_bounds(all);
+    if (number(all, "trainers") > 1) {
+        printf("%.0f trainers by %s: %s\n", number(all, "trainers"), word(all, "collectives"),
+               word(all, "collectives_why"));
+    }
     print_workers(run, workers);
     printf(
         "failures: %.0f deaths, %.0f crashes, %.0f hangs, %.0f refused, %.0f strangers; %.0f members computed again, "

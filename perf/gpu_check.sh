@@ -21,7 +21,7 @@ packed_mib_max=64
 
 # The programs with GoogleTest's output, and how much of the time each may take, in percent. They add up to more than
 # 100: few take that long, and the benchmark's part is kept free for it.
-tests=(cuda_parity_test:25 cuda_ppo_test:25 cuda_ppo_group_test:20 hashes:25 vgpu_conformance_test:25 vgpu_kernels_test:20
+tests=(cuda_parity_test:25 cuda_ppo_test:25 cuda_ppo_group_test:20 cuda_comm_test:10 hashes:25 vgpu_conformance_test:25 vgpu_kernels_test:20
     vgpu_kernels_75_test:20 vgpu_runtime_test:25 vgpu_cub_test:40 profiler_gpu_test:20)
 perf_percent=20
 crashes_max=5 # of one program: after each it goes on with the cases that had not begun

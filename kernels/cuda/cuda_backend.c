@@ -148,6 +148,9 @@ static const KernOps cuda_ops = {
     .ppo_read = cuda_ppo_read,
     .ppo_join = cuda_ppo_join,
     .ppo_update = cuda_ppo_update,
+    .comm_describe = cuda_comm_describe,
+    .comm_open = cuda_comm_open,
+    .es_gather = cuda_es_gather,
 };
 
 // The runtime's own text for a machine without a driver speaks of a driver that is too old.
@@ -166,12 +169,13 @@ static Status no_device(const CudaHost *host, cudaError_t error) {
 }
 
 // A driver that is missing or too old, and a machine without a GPU, show here first.
-static Status find_device(const CudaHost *host, int device) {
+static Status find_device(const CudaHost *host, int *device) {
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess || count == 0) return no_device(host, error != cudaSuccess ? error : cudaErrorNoDevice);
-    if (device < 0 || device >= count) {
-        return host->fail_at(__FILE__, __LINE__, STATUS_DEVICE, "device cuda: there is no GPU %d: 0 to %d", device,
+    if (*device < 0) *device = (-1 - *device) % count; // kern_cuda_in_turn()
+    if (*device >= count) {
+        return host->fail_at(__FILE__, __LINE__, STATUS_DEVICE, "device cuda: there is no GPU %d: 0 to %d", *device,
                              count - 1);
     }
     return STATUS_OK;
@@ -218,7 +222,7 @@ __attribute__((visibility("default"))) Status shoal_cuda_backend_open(const Cuda
         return host->fail_at(__FILE__, __LINE__, STATUS_DEVICE,
                              "device cuda: " CUDA_LIBRARY " and this program differ: install both from one build");
     }
-    TRY(find_device(host, device));
+    TRY(find_device(host, &device));
     CudaBackend *backend = calloc(1, sizeof *backend);
     if (backend == NULL) return host->fail_at(__FILE__, __LINE__, STATUS_MEMORY, "no memory for the CUDA backend");
     backend->base.ops = &cuda_ops;

@@ -6,6 +6,7 @@
 #define SHOAL_KERNELS_CUDA_CUDA_BACKEND_H
 
 #include "kernels/cuda/cuda_host.h"
+#include "kernels/cuda/nccl_library.h"
 
 struct CUstream_st;
 struct CUevent_st;
@@ -19,6 +20,7 @@ typedef struct CudaBackend {
     size_t memory_bytes; // of the whole GPU
     struct CUstream_st *stream;
     struct CUevent_st *begin, *end;
+    NcclLibrary nccl;     // opened when it is asked for
     char name[256];       // "NVIDIA H200"
     char memory_name[32]; // "GPU 0 memory"
 } CudaBackend;
@@ -87,6 +89,11 @@ Status cuda_es_evaluate(KernEs *es, const KernEsJob *job, const KernNormalizer *
                         float *sums);
 Status cuda_es_shape(KernEs *es, const float *fitness, float *shaped);
 Status cuda_es_update(KernEs *es, const KernEsStep *step, const float *shaped, int32_t first, int32_t count);
+Status cuda_es_gather(KernEs *es, HostComm *comm, int32_t range);
+
+// kernels/cuda/cuda_comm.c
+void cuda_comm_describe(KernBackend *backend, HostCommGpu *gpu);
+Status cuda_comm_open(KernBackend *backend, const HostCommOptions *options, double deadline_s, HostComm **comm);
 
 Status cuda_ppo_plan(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan);
 Status cuda_ppo_open(KernBackend *backend, const KernPpoSpec *spec, KernPpo **ppo);

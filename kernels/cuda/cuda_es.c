@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/clock.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/es_math.h"
@@ -42,6 +43,8 @@ typedef struct CudaEs {
     uint32_t *d_slots;
     KernEpisode *d_episodes;
     CudaWaveCounters *d_counters;
+    void *d_parts; // what trainers exchange, [size][3][range]; NULL: they never did
+    size_t parts_bytes;
 } CudaEs;
 
 static int32_t round_up(int32_t x, int32_t to) { return (x + to - 1) / to * to; }
@@ -196,9 +199,17 @@ Status cuda_es_open(KernBackend *base, const KernEsSpec *spec, KernEs **out) {
     return STATUS_OK;
 }
 
+static void drop_parts(CudaEs *es) {
+    HostMemory memory = cuda_memory(&es->backend->base);
+    if (es->d_parts != NULL) memory.release(memory.self, es->d_parts, es->parts_bytes);
+    es->d_parts = NULL;
+    es->parts_bytes = 0;
+}
+
 void cuda_es_close(KernEs *base) {
     if (base == NULL) return;
     CudaEs *es = (CudaEs *)base;
+    drop_parts(es);
     es->backend->host.block_free(&es->block);
     free(es);
 }
@@ -369,6 +380,47 @@ Status cuda_es_update(KernEs *base, const KernEsStep *step, const float *shaped,
         args.is_last = args.chunk + args.chunks == chunks;
         CUDA_TRY(backend, cuda_launch_update(&args, backend->stream));
     }
+    CUDA_TRY(backend, cudaStreamSynchronize(backend->stream));
+    return STATUS_OK;
+}
+
+// ---- several trainers ----------------------------------------------------------------------------------------------
+
+static Status make_room(CudaEs *es, size_t bytes) {
+    if (bytes <= es->parts_bytes) return STATUS_OK;
+    HostMemory memory = cuda_memory(&es->backend->base);
+    drop_parts(es);
+    TRY(memory.alloc(memory.self, bytes, &es->d_parts));
+    es->parts_bytes = bytes;
+    return STATUS_OK;
+}
+
+// Between the rank's range of the three vectors and its part.
+static Status copy_range(const CudaEs *es, int32_t range, int rank, bool into_part) {
+    const CudaBackend *backend = es->backend;
+    float *const vectors[3] = {es->d_params, es->d_first, es->d_second};
+    int64_t left = (int64_t)es->spec.policy.params - (int64_t)rank * range;
+    size_t bytes = (size_t)at_most(at_least(left, 0), range) * sizeof(float);
+    for (int64_t k = 0; k < 3 && bytes > 0; k++) {
+        float *vector = vectors[k] + (int64_t)rank * range;
+        float *part = (float *)es->d_parts + ((int64_t)rank * 3 + k) * range;
+        CUDA_TRY(backend, cudaMemcpyAsync(into_part ? part : vector, into_part ? vector : part, bytes,
+                                          cudaMemcpyDeviceToDevice, backend->stream));
+    }
+    return STATUS_OK;
+}
+
+Status cuda_es_gather(KernEs *base, HostComm *comm, int32_t range) {
+    CudaEs *es = (CudaEs *)base;
+    const CudaBackend *backend = es->backend;
+    size_t part_bytes = 3 * (size_t)range * sizeof(float);
+    TRY(cuda_enter(backend));
+    TRY(make_room(es, part_bytes * (size_t)comm->size));
+    TRY(copy_range(es, range, comm->rank, true));
+    TRY(backend->host.comm_all_gather(comm, (char *)es->d_parts + (size_t)comm->rank * part_bytes, es->d_parts,
+                                      part_bytes, host_now_s() + HOST_COMM_PATIENCE_S));
+    for (int rank = 0; rank < comm->size; rank++)
+        if (rank != comm->rank) TRY(copy_range(es, range, rank, false));
     CUDA_TRY(backend, cudaStreamSynchronize(backend->stream));
     return STATUS_OK;
 }

@@ -20,9 +20,9 @@
 extern "C" {
 #endif
 
-// Raised whenever this table, or a struct of kernels/kern.h, policy.h, ppo_kern.h or ppo_group.h, changes: a library
-// from another build is refused.
-enum { CUDA_HOST_VERSION = 8 };
+// Raised whenever this table, or a struct of host/comm.h, kernels/kern.h, policy.h, ppo_kern.h or ppo_group.h, changes:
+// a library from another build is refused.
+enum { CUDA_HOST_VERSION = 9 };
 
 #define CUDA_LIBRARY "libshoal_cuda.so"
 #define CUDA_ENTRY   "shoal_cuda_backend_open"
@@ -55,6 +55,7 @@ typedef struct CudaHost {
     int (*ppo_tensor)(const PpoShape *shape, int index, PpoTensor *tensor);
     int32_t (*ppo_env_words)(const KernPpoSpec *spec);
     void (*ppo_normalizer)(const KernPpoSpec *spec, const KernPpoState *state, KernNormalizer *normalizer);
+    Status (*comm_all_gather)(HostComm *comm, const void *part, void *all, size_t part_bytes, double deadline_s);
     Status (*ppo_group_init)(PpoGroup *group, const KernPpoSpec *spec, HostComm *comm);
     Status (*ppo_group_gather)(const PpoGroup *group, size_t bytes);
     Status (*ppo_group_infinite)(const PpoGroup *group, const KernPpoSpec *spec, uint32_t update,

@@ -30,7 +30,8 @@ typedef struct CudaPpo {
     int32_t slice_steps;          // of the rollout, in one launch
     int32_t graph_minibatches;    // divides the minibatches
     struct CUgraphExec_st *graph; // that many minibatches of one alone; NULL before the first update
-    PpoGroup group;               // its exchange is page-locked
+    PpoGroup group;               // its exchange is page-locked, or
+    bool exchanges_on_device;     // in the GPU's memory
     CudaPpoMail *mail;
     CudaPpoStep *d_step;
     uint32_t *d_words; // [env][words] on their way in or out

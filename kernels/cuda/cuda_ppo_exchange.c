@@ -1,5 +1,6 @@
 // PPO by several trainers, one of them on this GPU: which part of the work is its own, and the exchanges of
-// kernels/ppo_group.h. A part goes to page-locked memory, from there to the others, and theirs to the GPU's. Before
+// kernels/ppo_group.h. A part goes to the exchange's memory, from there to the others, and theirs to its place; that
+// memory is the GPU's where the group takes it from there, else it is page-locked memory of the host. Before
 // each exchange the host waits for the stream, and so learns where the update stands: all trainers come to its end
 // alike.
 #include <cuda_runtime_api.h>
@@ -22,8 +23,20 @@ Status cuda_ppo_share(CudaPpo *ppo, HostComm *comm) {
 
 void cuda_ppo_leave(CudaPpo *ppo) {
     // Nobody to tell where this fails: after a fault every call does.
-    if (ppo->group.exchange != NULL) (void)cudaFreeHost(ppo->group.exchange);
+    if (ppo->group.exchange != NULL && ppo->exchanges_on_device) (void)cudaFree(ppo->group.exchange);
+    if (ppo->group.exchange != NULL && !ppo->exchanges_on_device) (void)cudaFreeHost(ppo->group.exchange);
     ppo->group.exchange = NULL;
+}
+
+// Parts have gaps, and some have nothing in them.
+static Status make_exchange(CudaPpo *ppo, size_t bytes, bool on_device) {
+    const CudaBackend *backend = ppo->backend;
+    void *exchange = NULL;
+    CUDA_TRY(backend, on_device ? cudaMalloc(&exchange, bytes) : cudaMallocHost(&exchange, bytes));
+    ppo->group.exchange = exchange;
+    ppo->exchanges_on_device = on_device;
+    CUDA_TRY(backend, cudaMemsetAsync(exchange, 0, bytes, backend->stream));
+    return STATUS_OK;
 }
 
 Status cuda_ppo_join(KernPpo *base, HostComm *comm) {
@@ -34,25 +47,19 @@ Status cuda_ppo_join(KernPpo *base, HostComm *comm) {
     TRY(cuda_ppo_share(ppo, NULL)); // which it stays where something fails
     TRY(cuda_ppo_share(ppo, comm));
     if (ppo_group_is_alone(&ppo->group)) return STATUS_OK;
-    void *exchange = NULL;
-    cudaError_t error = cudaMallocHost(&exchange, (size_t)comm->size * ppo->group.part_bytes);
-    if (error != cudaSuccess) TRY(cuda_ppo_share(ppo, NULL));
-    CUDA_TRY(backend, error);
-    ppo->group.exchange = exchange;
-    return STATUS_OK;
+    Status status = make_exchange(ppo, (size_t)comm->size * ppo->group.part_bytes, comm->takes_device);
+    if (status == STATUS_OK) return STATUS_OK;
+    cuda_ppo_leave(ppo);
+    TRY(cuda_ppo_share(ppo, NULL));
+    return status;
 }
 
 // ---- the exchanges -------------------------------------------------------------------------------------------------
 
-static Status take(const CudaPpo *ppo, void *host, const void *device, size_t bytes) {
+// Between the GPU's memory and the exchange's, wherever that is.
+static Status copy(const CudaPpo *ppo, void *to, const void *from, size_t bytes) {
     const CudaBackend *backend = ppo->backend;
-    CUDA_TRY(backend, cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, backend->stream));
-    return STATUS_OK;
-}
-
-static Status give(const CudaPpo *ppo, void *device, const void *host, size_t bytes) {
-    const CudaBackend *backend = ppo->backend;
-    CUDA_TRY(backend, cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, backend->stream));
+    CUDA_TRY(backend, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, backend->stream));
     return STATUS_OK;
 }
 
@@ -62,7 +69,7 @@ static Status take_shards(const CudaPpo *ppo, const void *d_all, size_t shard_by
     size_t bytes = ppo_group_shards_bytes(group, shard_bytes);
     int rank = group->comm->rank;
     if (group->own_shards > 0)
-        TRY(take(ppo, ppo_group_part(group, rank, bytes), (const char *)d_all + (size_t)rank * bytes, bytes));
+        TRY(copy(ppo, ppo_group_part(group, rank, bytes), (const char *)d_all + (size_t)rank * bytes, bytes));
     return cuda_ppo_fetch_report(ppo);
 }
 
@@ -71,7 +78,7 @@ static Status give_shards(const CudaPpo *ppo, void *d_all, size_t shard_bytes) {
     const PpoGroup *group = &ppo->group;
     size_t bytes = ppo_group_shards_bytes(group, shard_bytes);
     TRY(ppo->backend->host.ppo_group_gather(group, bytes));
-    return give(ppo, d_all, group->exchange, (size_t)group->sharers * bytes);
+    return copy(ppo, d_all, group->exchange, (size_t)group->sharers * bytes);
 }
 
 Status cuda_ppo_gather_advantages(const CudaPpo *ppo) {
@@ -90,15 +97,15 @@ Status cuda_ppo_gather_gradients(const CudaPpo *ppo) {
     size_t losses = (size_t)group->share * sizeof *args->losses;
     int rank = group->comm->rank;
     if (group->own_shards > 0) {
-        TRY(take(ppo, ppo_group_gradient(group, rank), args->sums, gradient));
-        TRY(take(ppo, ppo_group_losses(group, rank), args->losses + group->first_shard, losses));
+        TRY(copy(ppo, ppo_group_gradient(group, rank), args->sums, gradient));
+        TRY(copy(ppo, ppo_group_losses(group, rank), args->losses + group->first_shard, losses));
     }
     TRY(cuda_ppo_fetch_report(ppo));
     if (cuda_ppo_has_ended(ppo)) return STATUS_OK;
     TRY(ppo->backend->host.ppo_group_gather(group, ppo_group_gradient_bytes(group)));
     for (int r = 0; r < group->sharers; r++) {
-        TRY(give(ppo, args->sums + (int64_t)r * args->params_count, ppo_group_gradient(group, r), gradient));
-        TRY(give(ppo, args->losses + r * group->share, ppo_group_losses(group, r), losses));
+        TRY(copy(ppo, args->sums + (int64_t)r * args->params_count, ppo_group_gradient(group, r), gradient));
+        TRY(copy(ppo, args->losses + r * group->share, ppo_group_losses(group, r), losses));
     }
     return STATUS_OK;
 }

@@ -3,17 +3,19 @@
 
 #include <cmath>
 
+#include "tests/cuda/nccl_group.h"
 #include "tests/kernels/kernel_reference.h"
 #include "tests/kernels/ppo_run.h"
 #include "tests/kernels/thread_group.h"
 
 namespace {
 
-// What a trainer computes on, 'g' the GPU or 'c' a CPU, each with a backend of its own.
+// What a trainer computes on, 'g' the first GPU, 'n' one of its own, or 'c' a CPU, each with a backend of its own.
 class Device {
   public:
     Device(char kind, int rank) : cpu_(CpuWay{1 + rank % 2, "auto", rank % 2 == 1 ? 8 : 0}) {
-        EXPECT_EQ(kind == 'g' ? kern_cuda_open(0, &cuda_) : cpu_.status(), STATUS_OK) << host_message();
+        Status status = kind == 'c' ? cpu_.status() : kern_cuda_open(kind == 'n' ? rank : 0, &cuda_);
+        EXPECT_EQ(status, STATUS_OK) << host_message();
     }
     Device(const Device &) = delete;
     Device &operator=(const Device &) = delete;
@@ -30,6 +32,7 @@ class Device {
 class Trainer : private Device, public PpoRun {
   public:
     Trainer(char kind, int rank, const KernPpoSpec &spec) : Device(kind, rank), PpoRun(backend(), spec) {}
+    using Device::backend;
 };
 
 class CudaPpoGroupTest : public CudaTest {
@@ -51,13 +54,19 @@ class CudaPpoGroupTest : public CudaTest {
         KernPpoReport wanted;
         std::string expected = one_trainer(spec, steps, &wanted);
         for (const std::string &kinds : groups) {
-            ThreadGroup group(static_cast<int>(kinds.size()));
-            group.run([&](HostComm *comm) {
+            int size = static_cast<int>(kinds.size());
+            bool is_nccl = kinds[0] == 'n';
+            if (is_nccl && count_gpus(size) < size) continue;
+            ThreadGroup group(size);
+            MemberStore store;
+            group.run([&](HostComm *threads) {
+                HostComm *comm = threads;
                 SCOPED_TRACE(std::string(spec.sim.spec->name) + ", trainer " + std::to_string(comm->rank) + " of " +
                              kinds);
                 Trainer ppo(kinds[index_of(comm->rank)], comm->rank, spec);
                 PpoState state(spec);
                 ppo.begin(&state);
+                ASSERT_OK(is_nccl ? open_nccl(ppo.backend(), &store, comm->rank, size, &comm) : STATUS_OK);
                 ASSERT_OK(ppo.join(comm));
                 KernPpoReport report;
                 for (const KernPpoStep &step : steps)
@@ -65,6 +74,8 @@ class CudaPpoGroupTest : public CudaTest {
                 ASSERT_OK(ppo.read(&state));
                 EXPECT_TRUE(ppo_bytes(spec, state) == expected);
                 EXPECT_EQ(0, memcmp(&report, &wanted, sizeof report));
+                ASSERT_OK(ppo.join(nullptr));
+                if (is_nccl) host_comm_free(comm);
             });
             if (HasFailure()) return;
         }
@@ -104,7 +115,7 @@ const PpoSetting SETTINGS[] = {
 TEST_F(CudaPpoGroupTest, HasTheBitsOfOneTrainer) {
     uint64_t seed = fresh_seed();
     for (const PpoSetting &s : SETTINGS) {
-        compare(make_spec(s, seed), make_steps(s, 2), {"g", "gg", "ggg", "gggg", "gc", "cgcg", "ccg"});
+        compare(make_spec(s, seed), make_steps(s, 2), {"g", "gg", "ggg", "gggg", "gc", "cgcg", "ccg", "nn", "nnn"});
         if (HasFailure()) return;
     }
 }
@@ -124,7 +135,7 @@ TEST_F(CudaPpoGroupTest, SlicesAndRoundsChangeNothing) {
 TEST_F(CudaPpoGroupTest, AnyNumberOfShards) {
     PpoSetting few = SETTINGS[0], many = {"pendulum", {}, POLICY_TANH, true, 256, 256, 2, 2, 1, true, true, 2, false};
     few.shards = 2;
-    compare(make_spec(few, fresh_seed()), make_steps(few, 1), {"ggg", "ccg"});
+    compare(make_spec(few, fresh_seed()), make_steps(few, 1), {"ggg", "ccg", "nnnn"});
     compare(make_spec(many, fresh_seed()), make_steps(many, 1), {"gg"});
 }
 
@@ -138,7 +149,7 @@ TEST_F(CudaPpoGroupTest, StopsAtTheTargetKl) {
     KernPpoReport report;
     one_trainer(spec, steps, &report);
     EXPECT_LT(report.epochs, 8);
-    compare(spec, steps, {"gg", "gc"});
+    compare(spec, steps, {"gg", "gc", "nn"});
 }
 
 TEST_F(CudaPpoGroupTest, NamesWhatIsNotFinite) {
@@ -211,7 +222,7 @@ TEST_F(CudaPpoGroupTest, JoinsAndLeaves) {
         EXPECT_TRUE(ppo_bytes(spec, state) == expected);
         EXPECT_EQ(0, memcmp(&report, &wanted, sizeof report));
     });
-    HostComm crowd = {nullptr, 0, PPO_TRAINERS_MAX + 1, 0};
+    HostComm crowd = {nullptr, 0, PPO_TRAINERS_MAX + 1, 0, false};
     PpoRun ppo(cuda, spec);
     EXPECT_EQ(ppo.join(&crowd), STATUS_USAGE);
     EXPECT_STREQ(host_message(), "65 trainers: at most 64 share PPO's updates");

@@ -7,6 +7,7 @@ import subprocess
 import esrun_harness as harness
 from esrun_harness import ESRUN, ESRUN_FAULTS, SANITIZED, WorkersTest
 
+from cli_nccl import NcclFaultTests, NcclHashTests, NcclRefusalTests
 from cli_trainers import STEPS, TrainersFaultTests, TrainersJoinTests, TrainersResumeTests, TrainersTests
 from workers_harness import PATIENCE_S
 
@@ -14,6 +15,9 @@ from workers_harness import PATIENCE_S
 class TrainersTest(TrainersTests, WorkersTest):
     def begin_trainers(self, trainers, *args, evaluators=0, environment=None, tool=None):
         return self.begin(*args, f"--trainers={trainers}", workers=trainers + evaluators, environment=environment, tool=tool)
+
+    def of_trainers(self, trainers):
+        return f"--trainers={trainers}", f"--workers={trainers}"
 
     def length(self, generations):
         return {"generations": generations}
@@ -144,6 +148,21 @@ class Cuda(TrainersTest):
         with subprocess.Popen([ESRUN, "--join", run.out, "--role=follower", "--device=cuda", "--quiet"]) as joined:
             self.same_end(expected, run)
             self.assertEqual(0, joined.wait(PATIENCE_S))
+
+
+class Nccl(NcclHashTests, TrainersTest):
+    CHANGES = {"pop": 16, "episodes": 1, "time_limit": 30}
+    GPU_STEPS = 40
+
+
+class NcclFaults(NcclFaultTests, TrainersTest):
+    CHANGES = Nccl.CHANGES
+    GPU_STEPS = Nccl.GPU_STEPS
+
+
+class NcclRefusals(NcclRefusalTests, TrainersTest):
+    CHANGES = Nccl.CHANGES
+    GPU_STEPS = Nccl.GPU_STEPS
 
 
 if __name__ == "__main__":

@@ -18,17 +18,27 @@ class GroupTest : public MasterTest {
   protected:
     // A trainer: what it does with its group, then it leaves.
     std::thread trainer(HostRole role, const std::function<void(HostMember *, HostGroup *)> &body,
-                        const char *address = nullptr) {
-        return std::thread([this, role, body, address] {
+                        const char *address = nullptr, const HostCommGpu &gpu = {}) {
+        return std::thread([this, role, body, address, gpu] {
             HostMemberOptions options = member(role);
+            options.gpu = &gpu;
             HostMember *m;
             HostGroup *group;
             ASSERT_OK(host_member_open(&options, &m));
-            ASSERT_OK(host_group_open(m, address, &group));
+            HostGroupOptions among = {};
+            among.address = address;
+            among.device.open = open_none;
+            ASSERT_OK(host_group_open(m, &among, &group));
             body(m, group);
             host_group_close(group);
             host_member_close(m, false);
         });
+    }
+
+    // GPUs that cannot reach each other.
+    static Status open_none(void *, const HostCommOptions *options, double, HostComm **comm) {
+        *comm = nullptr;
+        return host_fail(STATUS_SYSTEM, "no way between %d GPUs", options->size);
     }
 
     void wait_for_trainers(int64_t count) {
@@ -93,10 +103,13 @@ class GroupTest : public MasterTest {
         }
     }
 
-    void open_lead() {
+    void open_lead(const HostCommGpu &gpu = {}) {
         HostMemberOptions options = member(HOST_ROLE_TRAINER);
+        options.gpu = &gpu;
         ASSERT_OK(host_member_open(&options, &lead_));
-        ASSERT_OK(host_group_open(lead_, nullptr, &group_));
+        HostGroupOptions among = {};
+        among.device.open = open_none;
+        ASSERT_OK(host_group_open(lead_, &among, &group_));
     }
 
     void end_run(std::vector<std::thread> *others) {
@@ -107,9 +120,39 @@ class GroupTest : public MasterTest {
             other.join();
     }
 
+    // That a lead and a follower with these GPUs meet, by what, and that the master says why.
+    void meet_by(const HostCommGpu &first, const HostCommGpu &second, const std::string &name, const std::string &why) {
+        std::vector<std::thread> others;
+        open_lead(first);
+        auto stays = [](HostMember *m, HostGroup *group) { follow(m, group); };
+        others.push_back(trainer(HOST_ROLE_FOLLOWER, stays, nullptr, second));
+        wait_for_trainers(2);
+        bool is_new;
+        EXPECT_EQ(2, hold(group_, 1, &is_new));
+        std::string json = ask(), said = R"("collectives":")" + name + R"(","collectives_why":")" + why;
+        EXPECT_NE(std::string::npos, json.find(said)) << json;
+        end_run(&others);
+    }
+
     HostMember *lead_ = nullptr;
     HostGroup *group_ = nullptr;
 };
+
+const HostCommGpu CPU = {"", 0, ""}, ONE = {"m 1", 22809, ""}, OTHER = {"m 2", 22809, ""}, OLDER = {"m 3", 21402, ""},
+                  WITHOUT = {"m 4", 0, "libnccl.so.2: none"};
+
+TEST_F(GroupTest, CpusExchangeByGloo) { meet_by(CPU, CPU, "gloo", "the trainer on "); }
+
+TEST_F(GroupTest, OneGpuExchangesByGloo) { meet_by(ONE, ONE, "gloo", "processes "); }
+
+TEST_F(GroupTest, OtherVersionsOfNcclExchangeByGloo) { meet_by(ONE, OLDER, "gloo", "NCCL is 2.28.9 on "); }
+
+TEST_F(GroupTest, WithoutNcclByGloo) { meet_by(WITHOUT, ONE, "gloo", "the trainer on "); }
+
+// Tried twice, then they are connected by Gloo, and that is said.
+TEST_F(GroupTest, WhereNcclFailsByGloo) {
+    meet_by(ONE, OTHER, "gloo", "NCCL did not connect these GPUs: no way between 2 GPUs");
+}
 
 TEST_F(GroupTest, OfOne) {
     open_lead();

@@ -164,7 +164,7 @@ TEST_F(MasterTest, AnotherBuildIsRefusedByName) {
     HostMemberOptions options = member(HOST_ROLE_EVALUATOR);
     options.build = "build-2";
     HostMember *none;
-    EXPECT_FAILS(STATUS_SYSTEM, "refused", host_member_open(&options, &none));
+    EXPECT_FAILS(STATUS_USAGE, "refused", host_member_open(&options, &none));
     EXPECT_NE(nullptr, strstr(host_message(), "build-1"));
     EXPECT_NE(nullptr, strstr(host_message(), "build-2"));
     EXPECT_EQ(nullptr, none);

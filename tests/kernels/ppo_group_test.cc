@@ -144,7 +144,7 @@ TEST(PpoGroup, NeedsNoMoreTrainersThanShards) {
         ASSERT_STATUS(ppo.read(&state));
         EXPECT_TRUE(ppo_bytes(spec, state) == expected);
     });
-    HostComm crowd = {nullptr, 0, PPO_TRAINERS_MAX + 1, 0};
+    HostComm crowd = {nullptr, 0, PPO_TRAINERS_MAX + 1, 0, false};
     Ppo ppo(CpuWay{1, "auto", 0}, spec);
     EXPECT_EQ(ppo.join(&crowd), STATUS_USAGE);
     EXPECT_STREQ(host_message(), "65 trainers: at most 64 share PPO's updates");

@@ -16,7 +16,7 @@ class ThreadGroup {
   public:
     explicit ThreadGroup(int size) : members_(static_cast<size_t>(size)), parts_(members_.size()) {
         for (int rank = 0; rank < size; rank++)
-            members_[static_cast<size_t>(rank)] = {{&ops_, rank, size, 0}, this};
+            members_[static_cast<size_t>(rank)] = {{&ops_, rank, size, 0, false}, this};
     }
 
     // One thread for each member, until all have returned.

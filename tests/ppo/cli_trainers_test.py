@@ -10,6 +10,7 @@ import time
 import pporun_harness as harness
 from pporun_harness import PPORUN, SANITIZED, CudaTests, WorkersTest
 
+from cli_nccl import NcclFaultTests, NcclHashTests
 from cli_trainers import STEPS, TrainersFaultTests, TrainersJoinTests, TrainersResumeTests, TrainersTests
 from workers_harness import PATIENCE_S
 
@@ -17,6 +18,9 @@ from workers_harness import PATIENCE_S
 class TrainersTest(TrainersTests, WorkersTest):
     def begin_trainers(self, trainers, *args, **options):
         return self.begin(*args, workers=trainers, **options)
+
+    def of_trainers(self, trainers):
+        return (f"--workers={trainers}",)
 
     def length(self, updates):
         return {"updates": updates}
@@ -206,6 +210,16 @@ class Cuda(CudaTests, TrainersTest):
         with subprocess.Popen([PPORUN, "--join", run.out, "--device=cuda", "--quiet"]) as joined:
             self.shared(expected, run)
             self.assertEqual(0, joined.wait(PATIENCE_S))
+
+
+class Nccl(NcclHashTests, TrainersTest):
+    CHANGES = {"epochs": 1, "minibatches": 2, "test_every": 1000, "test_episodes": 1}
+    GPU_STEPS = 8
+
+
+class NcclFaults(NcclFaultTests, TrainersTest):
+    CHANGES = Nccl.CHANGES
+    GPU_STEPS = Nccl.GPU_STEPS
 
 
 if __name__ == "__main__":

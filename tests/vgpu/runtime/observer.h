@@ -1,5 +1,5 @@
-// What the stand-in runtime tells the libraries that watch it (CUPTI, NVML), and what it answers them. They link to it
-// and are attached by vgpu_observe(); while none is, a call costs one look at a flag.
+// What the stand-in runtime tells the libraries that watch it (CUPTI, NVML), and what it answers them, and NCCL's.
+// They link to it and are attached by vgpu_observe(); while none is, a call costs one look at a flag.
 #ifndef SHOAL_TESTS_VGPU_RUNTIME_OBSERVER_H
 #define SHOAL_TESTS_VGPU_RUNTIME_OBSERVER_H
 
@@ -125,6 +125,8 @@ int vgpu_current_device();
 // False: there is no such device.
 bool vgpu_device_properties(int device, cudaDeviceProp *properties);
 void vgpu_device_memory(int device, uint64_t *used_bytes, uint64_t *total_bytes);
+// Copies now, in the calling thread, as an operation of a stream does: addresses are the devices' or the host's own.
+void vgpu_copy_memory(void *to, const void *from, size_t bytes);
 // Of all devices, whatever CUDA_VISIBLE_DEVICES says; a device's number among them; and who one of them is: 16 bytes of
 // uuid, and "0000:07:00.0" with its zero.
 int vgpu_physical_count();

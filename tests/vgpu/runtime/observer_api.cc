@@ -70,6 +70,10 @@ bool vgpu_device_properties(int device, cudaDeviceProp *properties) {
     return succeeds([&] { model_properties(device_at(device).index, properties); });
 }
 
+void vgpu_copy_memory(void *to, const void *from, size_t bytes) {
+    memory_copy(reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes);
+}
+
 void vgpu_device_memory(int device, uint64_t *used_bytes, uint64_t *total_bytes) {
     *used_bytes = memory_used(device);
     *total_bytes = memory_limit(device);
