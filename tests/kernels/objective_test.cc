@@ -103,7 +103,7 @@ TEST_F(ObjectiveTest, FunctionsAreZeroAtTheirMaximum) {
 }
 
 // Members are params +- sigma noise, and what es_member gives is what was evaluated.
-TEST_F(ObjectiveTest, MembersAreAsTheNoiseTableSays) {
+TEST_F(ObjectiveTest, MembersAreAsTheirNoiseSays) {
     std::mt19937_64 random(fresh_seed());
     const int32_t dim = 71, members = 10;
     uint64_t seed = random();
@@ -117,7 +117,7 @@ TEST_F(ObjectiveTest, MembersAreAsTheNoiseTableSays) {
     for (int32_t m = 0; m < members; m++) {
         ASSERT_STATUS((*kernels)->es_member(es, &whole, m, member.data()));
         for (int32_t i = 0; i < dim; i++) {
-            float noise = ref_noise(seed, generation, static_cast<uint32_t>(m / 2), static_cast<uint32_t>(i));
+            float noise = ref_noise(spec, generation, static_cast<uint32_t>(m / 2), static_cast<uint32_t>(i));
             float expected = std::fmaf(m % 2 == 0 ? 0.25f : -0.25f, noise, params[static_cast<size_t>(i)]);
             ASSERT_EQ(bits_of(expected), bits_of(member[static_cast<size_t>(i)])) << "member " << m << ", " << i;
         }

@@ -253,7 +253,7 @@ TEST(PpoActor, IsEvaluatedByItsMeans) {
     uint64_t seed = fresh_seed();
     for (const PpoSetting &s : settings()) {
         KernPpoSpec spec = make_spec(s, seed);
-        KernEsSpec es_spec = {spec.sim, spec.policy.actor, seed, 2, 3, true};
+        KernEsSpec es_spec = {{}, spec.sim, spec.policy.actor, seed, 2, 3, true, 0};
         std::vector<float> params(index_of(spec.policy.params)), zeros(params.size());
         ppo_init(&spec.policy, seed, 0.0f, params.data());
         for (float &x : params)
