@@ -1,18 +1,18 @@
-"""How well the profiler corrects for its own cost: runs with and without it, in turn.
+"""How well the profiler corrects for its own cost: runs with and without it, at the same time on the same core.
 
-usage: profiler_correction.py [--pairs N] [--threads N] [--wall] BUILD
+usage: profiler_correction.py [--rounds N] [--seconds S] [--case TEXT] BUILD
 
-For each case (trainer and simulator), pairs of runs of the same bits: without a profile, with --profile-detail full, and
-with --profile as it is by default; which comes first changes from round to round. Printed are medians over the rounds, and
-their 95% intervals by order statistics, of ratios to the run without a profile:
+For each case (trainer and simulator), rounds of runs of the same bits: two without a profile, one with --profile-detail
+full, and one with --profile as it is by default; beside them `profreport --calibrate`. All share one core, so that the
+kernel gives each of them a few milliseconds in turn: what other programs, or other machines on the same host, do to the
+core's speed, they do to all of them alike. Times are the processor's, of the whole process less the recorder's own thread.
+Printed are medians over the rounds, and their 95% intervals by order statistics, of ratios to the mean of the two runs
+without a profile:
 
     raw          the run in full detail, as it was
     corrected    the same without what profreport says that profiling cost
     default      the run with the default density
-
-Times are the processor time of the whole process, from its start to its end, less that of the recorder's own thread: on a
-machine that does other things besides, that is what the run itself took. The recorder's thread is a figure of its own. With
---wall they are times on the wall clock, which is what users see, and what an idle machine should be asked for.
+    same         the two runs without a profile: the noise of it all
 """
 
 import argparse
@@ -23,7 +23,6 @@ import shutil
 import statistics
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 # Small networks and batches: the smaller the work between two events, the denser the trace.
@@ -32,7 +31,7 @@ PPO = ["--hidden", "16", "--minibatches", "16", "--epochs", "4", "--steps", "160
 CASES = [(tool, env, [*settings, *of_env])
          for tool, settings in [("esrun", ES), ("pporun", PPO)]
          for env, of_env in [("cartpole", []), ("acrobot", []), ("pendulum", [])]]  # fmt: skip
-COMMON = ["--bind", "none", "--device", "cpu", "--quiet", "--seed", "3", "--checkpoint-every", "100000", "--json"]
+COMMON = ["--threads", "1", "--bind", "none", "--device", "cpu", "--quiet", "--seed", "3", "--checkpoint-every", "100000", "--json"]
 
 
 def interval(values):
@@ -43,73 +42,87 @@ def interval(values):
     return values[low], statistics.median(values), values[high]
 
 
+KINDS = {"off": [], "full": ["--profile-detail", "full"], "default": ["--profile"], "same": []}
+
+
 class Runner:
-    def __init__(self, build, threads, by_wall, folder):
-        self.bin, self.threads, self.by_wall, self.folder = Path(build).resolve() / "bin", threads, by_wall, Path(folder)
+    def __init__(self, build, folder):
+        self.bin, self.folder = Path(build).resolve() / "bin", Path(folder)
+        self.core = min(os.sched_getaffinity(0))
+        self.environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder)}  # of the calibration
 
-    def run(self, tool, env, settings, *profile):
-        """(seconds on the wall, seconds of the processor, hash of the parameters, profile)"""
-        out = self.folder / "run"
+    def start(self, *command):
+        return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, env=self.environment,
+                                preexec_fn=lambda: os.sched_setaffinity(0, [self.core]))  # fmt: skip
+
+    def train(self, kind, tool, env, settings):
+        out = self.folder / kind
         shutil.rmtree(out, ignore_errors=True)
-        command = [self.bin / tool, env, *settings, *COMMON, "--threads", str(self.threads), "--out", out, *profile]
-        start = time.monotonic()
-        process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE)
-        result = json.loads(process.stdout.read())
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.monotonic() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode != 0:
-            raise SystemExit(f"{tool} {env} failed")
-        found = None
-        if profile:
-            text = subprocess.run([self.bin / "profreport", "--json", out], capture_output=True, text=True, check=True).stdout
-            found = json.loads(text)["runs"][0]
-        return wall, usage.ru_utime + usage.ru_stime, result["params_hash"], found
+        return self.start(self.bin / tool, env, *settings, *COMMON, "--out", out, *KINDS[kind])
 
-    def cost_s(self, report):
-        """What profiling cost: the main thread (the wall clock), or all threads (the processor)."""
-        if report["correction"] is None:
-            raise SystemExit("not corrected: run profreport --calibrate, and on fewer other programs")
-        if self.by_wall or self.threads == 1:
-            return 1e-9 * (report["total"]["wall_ns"] - report["correction"]["wall_ns"]["median"])
-        return 1e-9 * sum(s["thread_ns"] - s["corrected_thread_ns"]["median"] for s in report["scopes"])
+    @staticmethod
+    def finish(processes):
+        """Of each: (seconds of the processor, hash of the parameters)"""
+        done, left = {}, {process.pid: name for name, process in processes.items()}
+        while left:
+            pid, status, usage = os.wait4(-1, 0)
+            name = left.pop(pid)
+            processes[name].returncode = os.waitstatus_to_exitcode(status)
+            if processes[name].returncode != 0:
+                raise SystemExit(f"{processes[name].args} failed")
+            output = processes[name].stdout.read()
+            done[name] = usage.ru_utime + usage.ru_stime, json.loads(output)["params_hash"] if name in KINDS else None
+        return done
 
-    def round(self, case, number):
-        """The ratios of one round: raw, corrected, default, recorder."""
-        kinds = {"off": [], "full": ["--profile-detail", "full"], "default": ["--profile"]}
-        order = list(kinds) if number % 2 == 0 else list(reversed(kinds))
-        done = {kind: self.run(*case, *kinds[kind]) for kind in order}
-        assert len({d[2] for d in done.values()}) == 1, "profiling changed a result"
+    def report(self, kind):
+        command = [self.bin / "profreport", "--json", self.folder / kind]
+        text = subprocess.run(command, capture_output=True, text=True, check=True, env=self.environment).stdout
+        return json.loads(text)["runs"][0]
 
-        def seconds(kind):
-            wall, processor, _, report = done[kind]
-            recorder = 1e-9 * report["total"]["recorder_ns"] if report else 0.0
-            return wall if self.by_wall else processor - recorder
+    def lengthened(self, case, seconds):
+        """The case with as many generations or env steps as take about that long."""
+        tool, env, settings = case
+        took = self.finish({"off": self.train("off", *case)})["off"][0]
+        at = settings.index("--generations" if tool == "esrun" else "--steps") + 1
+        count = max(int(int(settings[at]) * seconds / took), int(settings[at]))
+        return tool, env, [*settings[:at], count, *settings[at + 1 :]]
 
-        off, report = seconds("off"), done["full"][3]
-        return {"raw": seconds("full") / off, "corrected": (seconds("full") - self.cost_s(report)) / off,
-                "default": seconds("default") / off, "recorder": 1e-9 * report["total"]["recorder_ns"] / off,
-                "seconds": off}  # fmt: skip
+    def round(self, case):
+        """The ratios of one round."""
+        processes = {kind: self.train(kind, *case) for kind in KINDS}
+        processes["calibrate"] = self.start(self.bin / "profreport", "--calibrate")
+        done = self.finish(processes)
+        assert len({done[kind][1] for kind in KINDS}) == 1, "profiling changed a result"
+        off = (done["off"][0] + done["same"][0]) / 2
+        full, default = self.report("full"), self.report("default")
+        if full["correction"] is None:
+            raise SystemExit("not corrected: the calibration failed")
+        cost = 1e-9 * (full["total"]["wall_ns"] - full["correction"]["wall_ns"]["median"])
+        raw = done["full"][0] - 1e-9 * full["total"]["recorder_ns"]
+        return {"raw": raw / off, "corrected": (raw - cost) / off,
+                "default": (done["default"][0] - 1e-9 * default["total"]["recorder_ns"]) / off,
+                "same": done["same"][0] / done["off"][0], "seconds": off}  # fmt: skip
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
-    parser.add_argument("--pairs", type=int, default=31)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--wall", action="store_true")
+    parser.add_argument("--rounds", type=int, default=31)
+    parser.add_argument("--seconds", type=float, default=2.0, help="of the processor, for a run without a profile")
     parser.add_argument("--case", default="", help="only those that contain this")
     options = parser.parse_args()
     print("case, quantity, low, median, high, unit, rounds")
     with tempfile.TemporaryDirectory(prefix="shoal-correction-") as folder:
-        runner = Runner(options.build, options.threads, options.wall, folder)
+        runner = Runner(options.build, folder)
         for case in CASES:
             name = f"{case[0]} {case[1]}"
             if options.case not in name:
                 continue
-            rounds = [runner.round(case, i) for i in range(options.pairs)]
-            for what, unit in [("raw", "x"), ("corrected", "x"), ("default", "x"), ("recorder", "x"), ("seconds", "s")]:
+            case = runner.lengthened(case, options.seconds)
+            rounds = [runner.round(case) for i in range(options.rounds)]
+            for what in rounds[0]:
                 low, median, high = interval([r[what] for r in rounds])
+                unit = "s" if what == "seconds" else "x"
                 print(f"{name}, {what}, {low:.4f}, {median:.4f}, {high:.4f}, {unit}, {len(rounds)}", flush=True)
 
 
