@@ -169,7 +169,7 @@ class Comparison {
         const bool is_float = sizeof(real) == 4;
         EXPECT_LE(bad_of_all_, (is_float ? 0.01 : 0.02) * steps_);
         for (int differ : {flags_differ_, pairs_differ_, impacts_differ_})
-            EXPECT_LE(differ, (is_float ? 0.003 : 0.01) * steps_);
+            EXPECT_LE(differ, (is_float ? 0.001 : 0.01) * steps_);
         for (const char *category : exact)
             EXPECT_LE(quantile(errors_[category], 1), 1e-4) << category;
     }
