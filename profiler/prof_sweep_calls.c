@@ -21,7 +21,7 @@ void prof_sweep_wait(Sweep *s, const ProfEvent *event) {
     const SweepLaunch *call = prof_sweep_launched(s, event->correlation);
     if (call == NULL) return;
     SweepThread *t = &s->threads[call->thread];
-    if (t->node != call->call || t->depth != call->depth) return; // the call is over
+    if (t->is_waiting || t->node != call->call || t->depth != call->depth) return; // the call is over
     int64_t end_ns = event->time_ns + event->duration_ns;
     int32_t node = prof_sweep_child(s, t->node, event->name);
     if (node == t->node) return; // no memory
