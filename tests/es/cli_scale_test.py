@@ -28,6 +28,7 @@ done
 
 class ScaleTest(WorkersTest):
     FOR_EVER = {"generations": 1_000_000, "test_every": 1_000_000}  # until the test ends it
+    SPARE = {"pop": 4, "episodes": 1}  # two pairs: more than two workers only wait
 
     def hook(self, script):
         """A command that notes each call, its environment among it, and runs the script."""
@@ -96,22 +97,6 @@ class Hook(ScaleTest):
         self.assertNotIn(secret, (self.folder / "environment").read_text())
         self.assertIn("the run is over after", (self.folder / "log").read_text())
 
-    SPARE = {"pop": 4, "episodes": 1}  # two pairs: more than two workers only wait
-
-    def test_trainers_stay(self):
-        """The evaluator goes, and no follower, however idle they are."""
-        run = self.begin(*self.args(**self.FOR_EVER, **self.SPARE), "--trainers=3", "--max-workers=4", "--scale-interval=1", self.hook(""),
-                         workers=3, environment=self.SLOW)  # fmt: skip
-        run.wait_for_workers(3)
-        _, err = self.start_evaluator(run).communicate(timeout=PATIENCE_S)
-        self.assertRegex(err, r"esrun: asked to leave: 3 workers are enough; after \d+ members")
-        rows = run.rows()
-        run.wait_for_rows(rows + 2)
-        self.assertEqual([3] * len(self.calls("idle")), [wanted for _, wanted in self.calls("idle")])
-        seen = run.wait_for_status(lambda s: s["present"] == 3, "three trainers")
-        self.assertEqual((3, 1), (seen["trainers"], seen["failures"]["dismissals"]), seen)
-        self.ends_as_alone(run, **self.SPARE)
-
     def scaled_down(self, script, *interval):
         run = self.begin(*self.args(**self.FOR_EVER, **self.SPARE), "--max-workers=5", *interval, self.hook(script), workers=2,
                          environment=self.SLOW)  # fmt: skip
@@ -145,6 +130,22 @@ class Hook(ScaleTest):
         seen = run.wait_for_status(lambda s: s["failures"]["leaves"] >= 2, "two that have left")
         self.assertEqual(0, seen["failures"]["deaths"], seen)
         self.assertGreaterEqual(seen["failures"]["dismissals"], 2)
+        self.ends_as_alone(run, **self.SPARE)
+
+
+class Trainers(ScaleTest):
+    def test_trainers_stay(self):
+        """The evaluator goes, and no follower, however idle they are."""
+        run = self.begin(*self.args(**self.FOR_EVER, **self.SPARE), "--trainers=3", "--max-workers=4", "--scale-interval=1", self.hook(""),
+                         workers=3, environment=self.SLOW)  # fmt: skip
+        run.wait_for_workers(3)
+        _, err = self.start_evaluator(run).communicate(timeout=PATIENCE_S)
+        self.assertRegex(err, r"esrun: asked to leave: 3 workers are enough; after \d+ members")
+        rows = run.rows()
+        run.wait_for_rows(rows + 2)
+        self.assertEqual([3] * len(self.calls("idle")), [wanted for _, wanted in self.calls("idle")])
+        seen = run.wait_for_status(lambda s: s["present"] == 3, "three trainers")
+        self.assertEqual((3, 1), (seen["trainers"], seen["failures"]["dismissals"]), seen)
         self.ends_as_alone(run, **self.SPARE)
 
 
