@@ -1,6 +1,5 @@
 // The best member of an objective without a simulator: that with the highest fitness of all generations, the first of
-// equals. Noise follows from counters, so that every trainer makes the same of a
-// generation's fitness.
+// equals. Noise follows from counters, so that every trainer makes the same of a generation's fitness.
 //
 // Ownership: part of Es. Errors: Status. Thread safety: none.
 #ifndef SHOAL_ES_ES_BEST_H

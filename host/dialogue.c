@@ -21,7 +21,7 @@
 enum { POLL_MS = 20, LIFE_FD = 3, CANNOT_RUN = 126, NOT_FOUND = 127 };
 
 // $1 is the command. The first line stays behind and waits for the end of LIFE_FD.
-static const char guard[] = "{ read _; kill -9 -$$; } <&3 3<&- >/dev/null 2>&1 &\n"
+static const char guard[] = "{ read _; kill -9 $$ -$$; } <&3 3<&- >/dev/null 2>&1 &\n"
                             "exec 3<&-; exec /bin/sh -c \"$1\"\n";
 
 struct HostDialogue {
@@ -141,7 +141,8 @@ static int make_pipe(int ends[2]) {
 static int give_up(HostDialogue *d) {
     int how = 0;
     if (d->pid > 0) {
-        kill(-d->pid, SIGKILL); // the group lives on, be it only by what waits for the end of d->life
+        kill(d->pid, SIGKILL);  // it may have left the group
+        kill(-d->pid, SIGKILL); // which lives on, be it only by what waits for the end of d->life
         waitpid(d->pid, &how, 0);
     }
     d->pid = 0;

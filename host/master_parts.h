@@ -158,6 +158,7 @@ void master_scale(Master *m);
 
 // Tells the supervisor how many there are and are wanted.
 void master_beat(Master *m);
+
 // ---- master_collectives.c ------------------------------------------------------------------------------------------
 
 // What keeps a trainer from exchanging by NCCL with those before it, the lead first; "": nothing does.

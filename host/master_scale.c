@@ -9,6 +9,7 @@ void master_open_scale(Master *m) {
     const HostMasterOptions *o = m->options;
     HostScaleOptions options = {.min = o->min_workers,
                                 .max = o->max_workers,
+                                .keep = o->trainers,
                                 .started = o->workers > 0 ? o->workers : 1,
                                 .asks = o->scales,
                                 .has_leases = o->has_evaluators,

@@ -64,7 +64,9 @@ static int fitting(const HostScale *s, const HostScaleLook *look) {
         return within(s, more < most ? more : most);
     }
     if (ratio > SHRINK) return workers;
-    return within(s, (workers + 1) / 2);
+    int fewer = (workers + 1) / 2;
+    fewer = fewer > s->options.keep ? fewer : s->options.keep;
+    return fewer < workers ? within(s, fewer) : workers;
 }
 
 static void note_turn(HostScale *s, HostScaleReason reason) {

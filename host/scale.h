@@ -4,7 +4,7 @@
 //     a trainer alone                        one more, to see; once
 //     fewer than there were, for a while     as many as there were
 //     workers compute nearly all the time    more, as far as a round has work for them
-//     workers wait much of the time          fewer
+//     workers wait much of the time          fewer, but no trainer less
 //     more than the most                     the most
 //
 // The share of time that n workers spend on leases says what other numbers of them would: a generation is time that all
@@ -45,6 +45,7 @@ const char *host_scale_text(HostScaleReason reason);
 
 typedef struct HostScaleOptions {
     int min, max;      // max 0: any number
+    int keep;          // so many stay, however idle: trainers
     int started;       // with so many workers
     bool asks;         // somebody brings more and takes some away; else nothing but `max` counts
     bool has_leases;   // which show who is busy; else only what was lost is wanted again

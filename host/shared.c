@@ -62,18 +62,23 @@ static int bind_name(const char *name) {
 
 // ---- what is there -------------------------------------------------------------------------------------------------
 
-// Whether a file is the memory: this user's, of that name and size, full and never to change again.
-static bool is_memory(int fd, const char *name, size_t size_bytes) {
+// Whether a file is of the memory's name and size, and this user's. It may be open with O_PATH alone.
+static bool is_named(int fd, const char *name, size_t size_bytes) {
     char path[64], link[2 * NAME_BYTES], wanted[2 * NAME_BYTES];
     struct stat info;
     if (fstat(fd, &info) != 0 || info.st_uid != geteuid() || info.st_size != (off_t)size_bytes) return false;
-    if (fcntl(fd, F_GET_SEALS) != seals) return false;
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(path, link, sizeof link - 1);
     if (length < 0) return false;
     link[length] = '\0';
     snprintf(wanted, sizeof wanted, "/memfd:%s (deleted)", name);
     return strcmp(link, wanted) == 0;
+}
+
+// Whether it is full and never to change again. The kernel may have sealed more: F_SEAL_EXEC, by vm.memfd_noexec.
+static bool is_sealed(int fd) {
+    int have = fcntl(fd, F_GET_SEALS);
+    return have >= 0 && (have & seals) == seals;
 }
 
 // Opens the memory of the process that a line of /proc/net/unix speaks of; -1: it speaks of none, or it is gone.
@@ -83,8 +88,15 @@ static int open_from(const char *line, const char *name, size_t size_bytes) {
     const char *at = strstr(line, sign);
     if (at == NULL || sscanf(at + length, "%d/%d", &pid, &number) != 2) return -1;
     snprintf(path, sizeof path, "/proc/%d/fd/%d", pid, number);
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0 || is_memory(fd, name, size_bytes)) return fd;
+    // The number may be of another process here: nothing but the memory is opened for reading, which a device might
+    // note.
+    int found = open(path, O_PATH | O_CLOEXEC), fd = -1;
+    if (found >= 0 && is_named(found, name, size_bytes)) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", found);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+    }
+    if (found >= 0) close(found);
+    if (fd < 0 || is_sealed(fd)) return fd;
     close(fd);
     return -1;
 }

@@ -3,10 +3,10 @@
 //
 // It is a file without a name (memfd_create), sealed when it is full. A process that has it open says so by a socket of
 // the abstract namespace, whose name holds the memory's, the process's number and the file's; a newcomer finds these
-// names in /proc/net/unix and opens /proc/PID/fd/NUMBER. The one that fills it binds another name meanwhile, which is
-// the lock. The kernel takes names away with their process and the memory with the last one, however they end: nothing
-// is left, and where the one that fills it dies, the next begins anew. No mounted file system has a part in it, so that
-// a small /dev/shm does not matter.
+// names in /proc/net/unix, looks what /proc/PID/fd/NUMBER is, and opens it if it is the memory. The one that fills it
+// binds another name meanwhile, which is the lock. The kernel takes names away with their process and the memory with
+// the last one, however they end: nothing is left, and where the one that fills it dies, the next begins anew. No
+// mounted file system has a part in it, so that a small /dev/shm does not matter.
 //
 // A host is here what shares a network namespace and sees each other's processes. Processes apart, and one that the
 // system refuses what is needed, fill memory of their own.

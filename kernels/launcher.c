@@ -344,7 +344,7 @@ static Status run_command(LaunchRun *run, int argc, char **argv, int *exit_statu
         return STATUS_OK;
     }
     if (run->options.list) return launch_print_list(run, run->args.count > 0 ? run->args.positional[0] : NULL, stdout);
-    if (launch_is_helper(run)) return launch_help_run(run);
+    if (launch_is_helper(run)) return launch_help_run(run, exit_status);
     TRY(trainer->check(trainer->values)); // before anything is opened or written
     if (launch_emits(run)) return launch_emit(run, stdout);
     bool is_over;

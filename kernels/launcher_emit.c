@@ -14,6 +14,14 @@ static int kind(const LaunchRun *run) {
 
 bool launch_emits(const LaunchRun *run) { return kind(run) != EMIT_NONE; }
 
+bool launch_emit_scales(const LaunchRun *run) {
+    bool has_hook = launch_text(run, "scale_hook")[0] != '\0',
+         is_bounded = host_config_int(&run->config, "max_workers") > 0;
+    // An Indexed Job of no pods is done, and cannot be scaled.
+    bool has_job = kind(run) == EMIT_SLURM || launch_workers(run) > launch_trainers(run);
+    return launch_emits(run) && launch_has_evaluators(run) && is_bounded && !has_hook && has_job;
+}
+
 void launch_put_shell(FILE *stream, const char *word) {
     fputc('\'', stream);
     for (; *word != '\0'; word++) {
@@ -115,13 +123,10 @@ static void describe(LaunchJob *job) {
     const LaunchRun *run = job->run;
     int workers = (int)launch_workers(run);
     job->trainers = launch_trainers(run);
-    job->has_evaluators = run->trainer->workers->evaluate != NULL;
+    job->has_evaluators = launch_has_evaluators(run);
     job->evaluators = workers > job->trainers ? workers - job->trainers : 0;
     job->cores = run->options.threads > 0 ? run->options.threads : 1;
-    bool has_hook = launch_text(run, "scale_hook")[0] != '\0',
-         is_bounded = host_config_int(&run->config, "max_workers") > 0;
-    // An Indexed Job of no pods is done, and cannot be scaled.
-    job->scales = job->has_evaluators && is_bounded && !has_hook && (job->evaluators > 0 || kind(run) == EMIT_SLURM);
+    job->scales = launch_emit_scales(run);
     job->needs_gpu = host_config_choice(&run->config, "device") == KERN_DEVICE_CUDA;
     char label[KERN_OBJECTIVE_LABEL_MAX];
     snprintf(job->what, sizeof job->what, "%s by %s %s: %d trainer%s, %d evaluator%s", launch_label(run, label),

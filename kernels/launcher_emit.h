@@ -30,6 +30,9 @@ typedef struct LaunchJob {
 // Whether the command line has --emit.
 bool launch_emits(const LaunchRun *run);
 
+// Whether that text brings a hook by which evaluators come and go.
+bool launch_emit_scales(const LaunchRun *run);
+
 // Prints the text that it asks for.
 Status launch_emit(const LaunchRun *run, FILE *stream) HOST_MUST_CHECK;
 

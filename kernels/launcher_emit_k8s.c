@@ -8,6 +8,7 @@
 #include "kernels/launcher_emit.h"
 
 #define RUNS       "/runs"
+#define DISMISSED  "76"  // another status than that of a run's end, so that a Job starts the pod again
 #define PATIENCE_S "300" // of workers: the first pod may have to be put on another node, with its volume
 
 static const char *base_name(const LaunchJob *job) { return job->name + strlen("shoal"); }
@@ -41,12 +42,15 @@ static void put_labels(const LaunchJob *job, const char *part, const char *inden
 }
 
 static void put_service(const LaunchJob *job, FILE *stream) {
+    static const char of_objective[] =
+        "# It has what the objective needs, too: a library at its path, or a command's programs.\n";
     fprintf(stream,
             "# %s, for Kubernetes.\n"
             "#     kubectl create secret generic %s --from-literal=secret=\"$(openssl rand -hex 32)\"\n"
             "#     kubectl apply -f FILE\n"
             "# The image has %s%s in its PATH; its name is to be yours. Evaluators may be more or fewer while the\n"
             "# run goes on: their job's completions and parallelism%s.\n"
+            "%s"
             "apiVersion: v1\n"
             "kind: Service\n"
             "metadata:\n"
@@ -54,7 +58,8 @@ static void put_service(const LaunchJob *job, FILE *stream) {
             "spec:\n"
             "  selector:\n",
             job->what, job->name, job->run->trainer->tool, job->scales ? " and kubectl" : "",
-            job->scales ? ", which the run itself changes" : "", job->name);
+            job->scales ? ", which the run itself changes" : "", launch_is_objective(job->run) ? of_objective : "",
+            job->name);
     put_labels(job, "master", "    ", stream);
     fputs("  ports:\n"
           "  - name: master\n",
@@ -113,13 +118,14 @@ static void put_rights(const LaunchJob *job, FILE *stream) {
             job->name, job->name, job->name);
 }
 
-// The hook: an Indexed Job is scaled by both of its numbers at once.
+// The hook: an Indexed Job is scaled by both of its numbers at once, and one of no pods would be done for good.
 static Status put_hook(const LaunchJob *job, FILE *stream) {
     char word[HOST_TEXT_MAX];
-    snprintf(word, sizeof word,
-             "--scale-hook=n=$((SHOAL_WANTED - %d)); kubectl patch job %s-evaluators --type=merge "
-             "--patch=\"{\\\"spec\\\":{\\\"parallelism\\\":$n,\\\"completions\\\":$n}}\"",
-             job->trainers, job->name);
+    snprintf(
+        word, sizeof word,
+        "--scale-hook=n=$((SHOAL_WANTED - %d)); [ \"$n\" -ge 1 ] || n=1; kubectl patch job %s-evaluators --type=merge "
+        "--patch=\"{\\\"spec\\\":{\\\"parallelism\\\":$n,\\\"completions\\\":$n}}\"",
+        job->trainers, job->name);
     return put_word(stream, word);
 }
 
@@ -238,6 +244,7 @@ static Status put_helpers(const LaunchJob *job, const char *part, int pods, FILE
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         TRY(put_word(stream, words[i]));
     TRY(put_word(stream, "--patience=" PATIENCE_S)); // the last one counts, where one was given
+    TRY(put_word(stream, "--dismissal-status=" DISMISSED));
     TRY(put_words(stream, &job->helper));
     if (follows) TRY(put_word(stream, "--role=follower"));
     if (follows) put_own_address("*", stream);

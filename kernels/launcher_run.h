@@ -87,7 +87,7 @@ Status launch_open_device(LaunchRun *run) HOST_MUST_CHECK;
 // Whether this process is none that leads a run: a master, an evaluator, a follower, a look at a master's status; and
 // being it.
 bool launch_is_helper(const LaunchRun *run);
-Status launch_help_run(LaunchRun *run) HOST_MUST_CHECK;
+Status launch_help_run(LaunchRun *run, int *exit_status) HOST_MUST_CHECK;
 
 // Whether the algorithm has workers that are no trainers; of a trainer that works with others.
 bool launch_has_evaluators(const LaunchRun *run);

@@ -51,7 +51,7 @@ static Status check_bounds(const LaunchRun *run) {
     long long least = (long long)host_config_int(&run->config, "min_workers");
     long long most = (long long)host_config_int(&run->config, "max_workers");
     bool has_hook = launch_text(run, "scale_hook")[0] != '\0';
-    bool brings_hook = launch_emits(run) && most > 0; // the text that is made
+    bool brings_hook = launch_emit_scales(run);
     bool may_join = has_hook || brings_hook || launch_text(run, "bind_address")[0] != '\0';
     if (least > workers && !may_join) {
         return host_fail(STATUS_USAGE, "--min-workers %lld: there are %lld workers; --bind-address lets others join",
@@ -78,6 +78,9 @@ Status launch_check_workers(LaunchRun *run) {
     if (!has_workers(run)) return STATUS_OK;
     if (role(run) != ROLE_AUTO && launch_text(run, "join")[0] == '\0')
         return host_fail(STATUS_USAGE, "--role is for a worker that joins: --join ENDPOINT");
+    bool has_status = host_config_layer(&run->config, "dismissal_status") == CONFIG_ARGS;
+    if (has_status && launch_text(run, "join")[0] == '\0')
+        return host_fail(STATUS_USAGE, "--dismissal-status is for a worker that joins: --join ENDPOINT");
     if (role(run) != ROLE_AUTO) return STATUS_OK;
     TRY(launch_find_rank(run));
     TRY(check_bounds(run));
@@ -276,9 +279,9 @@ Status launch_join_as_trainer(LaunchRun *run) {
 
 // Who joins has the run's settings, and none of its own.
 static Status check_helper(const LaunchRun *run) {
-    static const char *const not_joining[] = {"workers",        "trainers", "max_workers", "scale_hook",
-                                              "scale_interval", "resume",   "eval",        "config",
-                                              "html",           "dry_run",  NULL};
+    static const char *const not_joining[] = {
+        "workers", "trainers", "max_workers", "scale_hook", "scale_interval", "collectives", "hang_limit",
+        "resume",  "eval",     "config",      "html",       "dry_run",        NULL};
     const ConfigTable *table = run->trainer->table;
     char name[HOST_CONFIG_NAME_MAX];
     if (run->options.profile && run->options.out[0] == '\0')
@@ -327,7 +330,7 @@ static void tell_end(const LaunchRun *run, Status status) {
 }
 
 // An evaluator, or a trainer that follows another one.
-static Status be_helper(LaunchRun *run) {
+static Status be_helper(LaunchRun *run, int *exit_status) {
     const KernTrainer *trainer = run->trainer;
     char endpoint[HOST_ENDPOINT_MAX];
     HostKeys keys;
@@ -356,6 +359,8 @@ static Status be_helper(LaunchRun *run) {
         status = trainer->workers->evaluate(trainer->state, run->member);
     }
     if (!run->options.quiet && (status == STATUS_OK || status == STATUS_STOPPED)) tell_end(run, status);
+    if (status == STATUS_STOPPED && host_member_dismissal(run->member)[0] != '\0')
+        *exit_status = (int)host_config_int(&run->config, "dismissal_status");
     return status == STATUS_STOPPED ? STATUS_OK : status;
 }
 
@@ -437,8 +442,8 @@ static Status show_status(const LaunchRun *run) {
     return status;
 }
 
-Status launch_help_run(LaunchRun *run) {
+Status launch_help_run(LaunchRun *run, int *exit_status) {
     if (launch_emits(run)) return host_fail(STATUS_USAGE, "--emit is for a run's own command line");
     if (launch_text(run, "status")[0] != '\0') return show_status(run);
-    return role(run) == ROLE_MASTER ? be_master(run) : be_helper(run);
+    return role(run) == ROLE_MASTER ? be_master(run) : be_helper(run, exit_status);
 }

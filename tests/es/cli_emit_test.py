@@ -119,6 +119,15 @@ class Slurm(SlurmTest):
                 self.assertEqual([call] if expected else [], sbatch)
                 self.assertEqual("17\n18\n" + "4711\n" * bool(expected), jobs.read_text())
 
+    def test_an_objective_a_table_and_collectives(self):
+        words = ["objective:exec:bc -l", "--dim=3", "--noise=table", "--collectives=gloo"]
+        script = self.script(*words, "--workers=4", "--trainers=2", "--out=x")
+        srun = next(call for call in self.run_script(script) if call[0] == "srun")
+        self.assertEqual(sorted([*words, "--trainers=2"]), sorted(word for word in srun if word in words or "trainers" in word))
+        (self.folder / "x" / "master").write_text("tcp://node:5555\n")
+        (srun,) = self.run_script(script, SLURM_ARRAY_TASK_ID="1")
+        self.assertNotRegex(" ".join(srun), "objective:|--noise|--collectives")
+
     def test_a_hook_of_ones_own(self):
         script = self.script("cartpole", "--workers=3", "--max-workers=12", "--scale-hook=./it's mine", "--out=x")
         _, srun, _ = self.run_script(script)
@@ -264,10 +273,11 @@ class K8s(EmitTest):
         self.assertIn("--max-workers=12", master)
         (hook,) = [word.partition("=")[2] for word in master if word.startswith("--scale-hook=")]
         self.stand_in("kubectl")
-        subprocess.run(["/bin/sh", "-c", hook], check=True, env=self.environment(SHOAL_WANTED="9"), stdout=subprocess.DEVNULL)
-        ((*call, patch),) = self.called()
-        self.assertEqual(["kubectl", "patch", "job", "shoal-x-evaluators", "--type=merge"], call)
-        self.assertEqual({"spec": {"parallelism": 7, "completions": 7}}, json.loads(patch.removeprefix("--patch=")))
+        for wanted, pods in [(9, 7), (3, 1), (2, 1), (1, 1)]:  # a job of no pods would be done for good
+            subprocess.run(["/bin/sh", "-c", hook], check=True, env=self.environment(SHOAL_WANTED=str(wanted)), stdout=subprocess.DEVNULL)
+            ((*call, patch),) = self.called()
+            self.assertEqual(["kubectl", "patch", "job", "shoal-x-evaluators", "--type=merge"], call)
+            self.assertEqual({"spec": {"parallelism": pods, "completions": pods}}, json.loads(patch.removeprefix("--patch=")))
         for args in [["--workers=5"], ["--workers=1", "--max-workers=4"], ["--workers=5", "--max-workers=9", "--scale-hook=mine"]]:
             self.assertNotIn("Role", {kind for kind, _ in self.manifests("cartpole", *args)})
 
@@ -285,10 +295,26 @@ class K8s(EmitTest):
         master = self.run_command(found["Job", f"{name}-master"], **address)
         self.assertEqual(["esrun", "--out", f"/runs/{name.removeprefix('shoal-')}", "pendulum", "--normalize=false", "--set=gravity_mps2=9", "--bind=none",
                           "--patience=7.0", "--trainers=2", "--bind-address=tcp://10.1.2.3:5555"], master)  # fmt: skip
-        join = ["esrun", f"--join=tcp://{name}:5555", "--patience=300", "--bind=none", "--patience=7.0"]
+        join = ["esrun", f"--join=tcp://{name}:5555", "--patience=300", "--dismissal-status=76", "--bind=none", "--patience=7.0"]
         self.assertEqual(join, self.run_command(found["Job", f"{name}-evaluators"], **address))
         self.assertEqual([*join, "--role=follower", "--bind-address=tcp://10.1.2.3:*"],
                          self.run_command(found["Job", f"{name}-followers"], **address))  # fmt: skip
+
+    def test_an_objective_a_table_and_collectives(self):
+        library = Path(harness.ESRUN).parent / "tests" / "objective_module_1.so"
+        given = [f"objective:lib:{library}", "--dim=3", "--noise=table", "--collectives=gloo", "--workers=4", "--trainers=2"]
+        text = self.emit("k8s", *given)
+        self.assertIn("# It has what the objective needs, too: a library at its path", text)
+        self.assertNotIn("objective needs", self.emit("k8s", "cartpole"))
+        found = self.manifests(*given)
+        (name,) = {name for kind, name in found if kind == "Service"}
+        self.assertEqual("shoal-objective-lib", name)
+        master = self.run_command(found["Job", f"{name}-master"], POD_IP="10.1.2.3")
+        self.assertEqual({f"objective:lib:{library}", "--dim=3", "--noise=table", "--collectives=gloo", "--trainers=2"},
+                         {word for word in master if word in given or "objective:" in word})  # fmt: skip
+        for part in ["followers", "evaluators"]:
+            call = " ".join(self.run_command(found["Job", f"{name}-{part}"], POD_IP="10.1.2.3"))
+            self.assertNotRegex(call, "objective:|--noise|--collectives")
 
     def test_a_stop_is_no_end(self):
         """A pod that SIGTERM ends must be started again, and esrun ends well then."""
@@ -340,6 +366,7 @@ class Refusals(EmitTest):
         self.refused(2, ["tcp://10.0.0.1:70", "tcp://*:70"], "cartpole", "--emit=k8s", "--bind-address=tcp://10.0.0.1:70")
         self.refused(2, ["the port of tcp://*:65536", "0 to 65535"], "cartpole", "--emit=k8s", "--bind-address=tcp://*:65536")
         self.refused(2, ["--trainers 3", "2 workers"], "cartpole", "--emit=k8s", "--workers=2", "--trainers=3")
+        self.refused(2, ["--scale-interval", "--scale-hook"], "cartpole", "--emit=k8s", "--workers=1", "--max-workers=4", "--scale-interval=5")
         self.refused(2, ["--emit"], "--join=tcp://127.0.0.1:9", "--emit=slurm")
         self.refused(2, ["--pop"], "cartpole", "--emit=slurm", "--pop=3.5")
 

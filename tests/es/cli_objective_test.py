@@ -226,6 +226,12 @@ class Workers(ObjectiveTest):
             with self.subTest(name=name):
                 self.same_for_all_workers(f"objective:{name}", *([3] if SANITIZED else [2, 3]), dim=70)
 
+    def test_a_table_of_noise(self):
+        changes = {"dim": 70, "generations": 6, "noise": "table", "noise_table": 1 << 16}
+        done = self.same_for_all_workers("objective:rastrigin", 3, **changes)
+        del changes["noise"], changes["noise_table"]
+        self.assertNotEqual(self.reference("objective:rastrigin", **changes)["params_hash"], done["params_hash"])
+
     def test_sleep(self):
         """Tasks of uneven length, at least as long as they must be."""
         start_s = time.monotonic()

@@ -28,6 +28,7 @@ done
 
 class ScaleTest(WorkersTest):
     FOR_EVER = {"generations": 1_000_000, "test_every": 1_000_000}  # until the test ends it
+    SPARE = {"pop": 4, "episodes": 1}  # two pairs: more than two workers only wait
 
     def hook(self, script):
         """A command that notes each call, its environment among it, and runs the script."""
@@ -58,8 +59,8 @@ class ScaleTest(WorkersTest):
         self.same_rows(expected["run"], run.out, tests_may_lack=True)
         return done
 
-    def start_evaluator(self, run):
-        call = [ESRUN_FAULTS, "--join", run.out, "--threads=1", "--bind=none", "--device=cpu"]
+    def start_evaluator(self, run, *more):
+        call = [ESRUN_FAULTS, "--join", run.out, "--threads=1", "--bind=none", "--device=cpu", *more]
         process = subprocess.Popen(call, stderr=subprocess.PIPE, text=True, cwd=self.folder, env={**os.environ, **self.SLOW})
         self.addCleanup(process.stderr.close)
         self.addCleanup(process.kill)
@@ -96,8 +97,6 @@ class Hook(ScaleTest):
         self.assertNotIn(secret, (self.folder / "environment").read_text())
         self.assertIn("the run is over after", (self.folder / "log").read_text())
 
-    SPARE = {"pop": 4, "episodes": 1}  # two pairs: more than two workers only wait
-
     def scaled_down(self, script, *interval):
         run = self.begin(*self.args(**self.FOR_EVER, **self.SPARE), "--max-workers=5", *interval, self.hook(script), workers=2,
                          environment=self.SLOW)  # fmt: skip
@@ -131,6 +130,22 @@ class Hook(ScaleTest):
         seen = run.wait_for_status(lambda s: s["failures"]["leaves"] >= 2, "two that have left")
         self.assertEqual(0, seen["failures"]["deaths"], seen)
         self.assertGreaterEqual(seen["failures"]["dismissals"], 2)
+        self.ends_as_alone(run, **self.SPARE)
+
+
+class Trainers(ScaleTest):
+    def test_trainers_stay(self):
+        """The evaluator goes, and no follower, however idle they are."""
+        run = self.begin(*self.args(**self.FOR_EVER, **self.SPARE), "--trainers=3", "--max-workers=4", "--scale-interval=1", self.hook(""),
+                         workers=3, environment=self.SLOW)  # fmt: skip
+        run.wait_for_workers(3)
+        _, err = self.start_evaluator(run).communicate(timeout=PATIENCE_S)
+        self.assertRegex(err, r"esrun: asked to leave: 3 workers are enough; after \d+ members")
+        rows = run.rows()
+        run.wait_for_rows(rows + 2)
+        self.assertEqual([3] * len(self.calls("idle")), [wanted for _, wanted in self.calls("idle")])
+        seen = run.wait_for_status(lambda s: s["present"] == 3, "three trainers")
+        self.assertEqual((3, 1), (seen["trainers"], seen["failures"]["dismissals"]), seen)
         self.ends_as_alone(run, **self.SPARE)
 
 
@@ -178,9 +193,9 @@ class Bounds(ScaleTest):
         """Without a hook."""
         run = self.begin(*self.args(**self.FOR_EVER), "--max-workers=2", "--hang-limit=2", workers=2, environment=self.SLOW)
         run.wait_for_workers(2)
-        joined = self.start_evaluator(run)
+        joined = self.start_evaluator(run, "--dismissal-status=76")
         _, err = joined.communicate(timeout=PATIENCE_S)
-        self.assertEqual(0, joined.returncode, err)
+        self.assertEqual(76, joined.returncode, err)
         self.assertRegex(err, r"esrun: asked to leave: 2 workers are the most \(--max-workers\); after \d+ members\n$")
         says = re.compile(r", 2 workers \(at least 1, at most 2\)\n")
         run.wait_until(lambda: says.search(self.call("--status", run.out).out), "a status of two workers")
@@ -214,9 +229,10 @@ class Bounds(ScaleTest):
             (["--scale-interval", "--scale-hook"], ["--scale-interval=5"]),
             (["--scale-interval", "0.1"], ["--scale-interval=0", "--max-workers=4", hook]),
             (["--max-workers", "65536"], ["--max-workers=70000"]),
+            (["--dismissal-status", "--join"], ["--dismissal-status=76"]),
         ]:
             self.refused(2, words, "cartpole", *args)
-        for option in ["--max-workers=3", hook, "--scale-interval=3"]:
+        for option in ["--max-workers=3", hook, "--scale-interval=3", "--collectives=gloo", "--hang-limit=3"]:
             self.refused(2, ["--join", "leave out", option.partition("=")[0]], "--join=tcp://127.0.0.1:1", option)
 
 

@@ -185,6 +185,19 @@ TEST_F(Dialogue, ACommandThatDoesNotEndIsKilled) {
     EXPECT_LT(host_now_s() - start_s, 60.0);
 }
 
+// One that has left the group which it was started in.
+TEST_F(Dialogue, ACommandThatMovedAwayIsKilled) {
+    open("exec python3 -S -c 'import os, time; os.setpgid(0, os.getpgid(os.getppid())); "
+         "print(os.getpid(), flush=True); time.sleep(1000)'");
+    ASSERT_OK(ask("\n"));
+    int moved = std::atoi(answer);
+    ASSERT_EQ(getpgrp(), getpgid(moved));
+    double start_s = host_now_s();
+    close();
+    EXPECT_TRUE(goes(moved));
+    EXPECT_LT(host_now_s() - start_s, 60.0);
+}
+
 // kill -9 of the process that started it, while it computes for ever.
 TEST_F(Dialogue, NothingSurvivesTheProcess) {
     std::string pid_file = folder / "pids";

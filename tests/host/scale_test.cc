@@ -113,6 +113,24 @@ TEST(Scale, IdleWorkersAreHalvedDownToTheLeast) {
     EXPECT_EQ(HOST_SCALE_NONE, run.scale.reason);
 }
 
+// A follower that is asked to leave is not started again.
+TEST(Scale, IdleTrainersStay) {
+    ToyRun run(1, 16, 9);
+    run.scale.options.keep = 4;
+    run.rest_s = 100.0;
+    run.pass(15);
+    EXPECT_EQ(5, run.workers);
+    run.pass(200);
+    EXPECT_EQ(4, run.workers);
+    EXPECT_EQ(HOST_SCALE_NONE, run.scale.reason);
+    run.workers = 3; // one was lost: idle workers are no reason for more
+    run.pass(1, false);
+    EXPECT_EQ(HOST_SCALE_NONE, run.scale.reason);
+    run.pass(15, false);
+    EXPECT_EQ(HOST_SCALE_LOST, run.scale.reason);
+    EXPECT_EQ(4, run.scale.wanted);
+}
+
 // Whatever the shares: it comes to a number and stays there.
 TEST(Scale, ItSettles) {
     for (double rest_s : {0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0}) {

@@ -2,6 +2,7 @@
 #include "host/shared.h"
 
 #include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -325,6 +326,44 @@ TEST_F(Shared, FalseNamesAreNoHarm) {
         ::close(fd);
     ::close(false_file);
     ::close(plain);
+}
+
+// What a name leads to may be another process's: it is not opened before it is known to be the memory.
+TEST_F(Shared, WhatIsNotTheMemoryIsNotOpened) {
+    char path[] = "/tmp/shoal-shared-XXXXXX";
+    int file = mkstemp(path), watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    ASSERT_TRUE(file >= 0 && watch >= 0 && inotify_add_watch(watch, path, IN_OPEN) >= 0) << strerror(errno);
+    int name_fd = sign("shoal-" + std::to_string(geteuid()) + "-" + name + "/" + std::to_string(getpid()) + "/" +
+                       std::to_string(file));
+    HostShared shared;
+    ASSERT_OK(open(&shared));
+    EXPECT_EQ(1, board->fills);
+    char events[4096];
+    EXPECT_EQ(-1, read(watch, events, sizeof events)) << "it was opened";
+    int again = ::open(path, O_RDONLY);
+    EXPECT_LT(0, read(watch, events, sizeof events)) << "what the watch would have seen";
+    host_shared_close(&shared);
+    for (int fd : {file, watch, name_fd, again})
+        ::close(fd);
+    unlink(path);
+}
+
+// A kernel may add seals of its own: F_SEAL_EXEC, by vm.memfd_noexec.
+TEST_F(Shared, MoreSealsThanAreAskedForAreFine) {
+    std::string full = "shoal-" + std::to_string(geteuid()) + "-" + name;
+    int file = memfd_create(full.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    ASSERT_GE(file, 0);
+    ASSERT_EQ(0, ftruncate(file, size_bytes));
+    ASSERT_EQ(0, fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK));
+    ASSERT_EQ(0, fcntl(file, F_ADD_SEALS, F_SEAL_SEAL));
+    int name_fd = sign(full + "/" + std::to_string(getpid()) + "/" + std::to_string(file));
+    HostShared shared;
+    ASSERT_OK(open(&shared));
+    EXPECT_EQ(0, board->fills);
+    EXPECT_STREQ("", shared.reason);
+    host_shared_close(&shared);
+    ::close(name_fd);
+    ::close(file);
 }
 
 // Where the system refuses what sharing takes, a process has memory of its own, and says why.
