@@ -154,6 +154,7 @@ static Status be_master(LaunchRun *run) {
         .collectives = (HostCollectives)host_config_choice(&run->config, "collectives"),
         .workers = (int)host_config_int(&run->config, "workers"),
         .hang_limit_s = host_config_real(&run->config, "hang_limit"),
+        .out_s = HOST_MASTER_OUT_S,
     };
     TRY(file_number(HOST_LISTEN_FD_ENVIRONMENT, &options.listen_fd));
     TRY(file_number(HOST_SUPERVISOR_FD_ENVIRONMENT, &options.supervisor_fd));
