@@ -202,6 +202,7 @@ Status host_group_open(HostMember *member, const HostGroupOptions *options, Host
     }
     g->member = member;
     g->options = *options;
+    g->options.address = g->address;
     g->patience = 1;
     pthread_mutex_lock(&member->mutex);
     member->is_enlisted = true;

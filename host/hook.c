@@ -120,11 +120,13 @@ static void watch(HostHook *hook, double now_s) {
 
 void host_hook_look(HostHook *hook, const HostHookWish *wish, double now_s) {
     if (hook->options.command[0] == '\0') return;
-    if (wish->workers != hook->wish.workers || wish->wanted != hook->wish.wanted) hook->is_news = true;
+    if (wish != NULL && (wish->workers != hook->wish.workers || wish->wanted != hook->wish.wanted))
+        hook->is_news = true;
     if (hook->is_news && hook->started_s > 0) hook->next_s = hook->started_s + hook->options.interval_s;
     if (hook->pid > 0) {
         watch(hook, now_s);
-    } else if (wish->reason != HOST_SCALE_NONE && wish->wanted != wish->workers && now_s >= hook->next_s) {
+    } else if (wish != NULL && wish->reason != HOST_SCALE_NONE && wish->wanted != wish->workers &&
+               now_s >= hook->next_s) {
         start(hook, wish, now_s);
     }
 }

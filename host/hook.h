@@ -51,7 +51,8 @@ typedef struct HostHook {
 
 void host_hook_init(HostHook *hook, const HostHookOptions *options);
 
-// Runs the command if it is time to, and takes note of its end. To be called often.
+// Runs the command if it is time to, and takes note of its end. wish NULL: it is not known now, and the command is not
+// run. To be called often.
 void host_hook_look(HostHook *hook, const HostHookWish *wish, double now_s);
 
 // Ends the command, if it runs.

@@ -44,7 +44,10 @@ typedef struct HostMasterOptions {
     HostCollectives collectives; // between trainers; AUTO: NCCL where each has a GPU of its own, else Gloo
     int workers;                 // a run that is over before so many have come waits a moment, to tell the others so
     double hang_limit_s;
+    double out_s; // for so long a trainer is left out of groups that could not be formed with it
 } HostMasterOptions;
+
+#define HOST_MASTER_OUT_S 30.0 // for out_s
 
 // What goes through the pipe: a line that says the master lives, how many workers there are, how many are wanted and
 // the HostScaleReason, every HOST_MASTER_BEAT_S and when that changes; and lines that name the process of a worker that

@@ -7,9 +7,9 @@
 
 #define GATHER_S 2.0 // that a lead which has just come waits for other trainers
 #define BROKEN_S 0.1 // after a group has failed: why it did may be about to be heard, as of a trainer's death
-#define OUT_S    30.0
 #define UNFIT_S  2.0 // until a trainer is refused: whoever had its GPU before may be about to go
 enum { POSTS_MAX = 8 /* of one trainer in one group */, FAILURES_MOST = 3, NCCL_FAILURES_MOST = 1 };
+enum { MEETINGS_PROVE = 16 /* of one group: NCCL works */ };
 
 // Where NCCL is asked for: whether the trainer can exchange by it with those before it. One that cannot is refused.
 static bool is_fit(Master *m, MasterWorker *const *found, int count, MasterWorker *worker) {
@@ -25,18 +25,21 @@ static bool is_fit(Master *m, MasterWorker *const *found, int count, MasterWorke
     return false;
 }
 
+// Whether groups may count on it.
+static bool stays(const MasterWorker *w) { return w->is_enlisted && w->is_welcome && !w->is_hung && !w->is_dismissed; }
+
 // A lead first, then the others in the order in which they came. Returns how many.
 static int find_trainers(Master *m, MasterWorker *lead, MasterWorker *found[HOST_GROUP_MAX]) {
     int count = 0;
     int64_t last = 0; // that was looked at
-    if (lead == NULL || !lead->is_enlisted || !lead->is_welcome || lead->is_hung) return 0;
+    if (lead == NULL || !stays(lead)) return 0;
     if (!is_fit(m, found, 0, lead)) return 0;
     found[count++] = lead;
     for (;;) {
         MasterWorker *next = NULL;
         for (int i = 0; i < m->worker_count; i++) {
             MasterWorker *w = &m->workers[i];
-            if (w->role != HOST_ROLE_FOLLOWER || !w->is_enlisted || !w->is_welcome || w->is_hung) continue;
+            if (w->role != HOST_ROLE_FOLLOWER || !stays(w)) continue;
             if (host_now_s() < w->out_until_s) continue;
             if (w->id <= last) continue;
             if (next == NULL || w->id < next->id) next = w;
@@ -80,8 +83,19 @@ static void announce(Master *m) {
 // The one that came last is in the way: perhaps the others cannot reach it.
 static void leave_out_last(Master *m) {
     const MasterGroup *group = &m->group;
+    double until_s = host_now_s() + m->options->out_s;
     for (int i = 0; i < m->worker_count && group->size > 1; i++)
-        if (m->workers[i].id == group->member[group->size - 1]) m->workers[i].out_until_s = host_now_s() + OUT_S;
+        if (m->workers[i].id == group->member[group->size - 1]) m->workers[i].out_until_s = until_s;
+}
+
+// Takes note of the present group's end: another one is formed, of the same members or of others. NCCL's failures are
+// counted however late they come: it may take a minute to find that it cannot connect.
+static void count_failures(Master *m, bool is_same_again, double now_s) {
+    MasterGroup *group = &m->group;
+    bool is_nccls = group->collectives == HOST_COLLECTIVES_NCCL && group->fault[0] != '\0';
+    group->failures = is_same_again && now_s - group->since_s < m->options->out_s ? group->failures + 1 : 0;
+    group->nccl_failures = !is_same_again ? 0 : is_nccls ? group->nccl_failures + 1 : group->nccl_failures;
+    group->shuns_nccl = group->nccl_failures > NCCL_FAILURES_MOST;
 }
 
 void master_form_group(Master *m) {
@@ -92,9 +106,7 @@ void master_form_group(Master *m) {
     bool is_broken = group->broken_s > 0 && now_s - group->broken_s > BROKEN_S;
     bool same = is_same(group, found, count);
     if (!is_broken && same) return;
-    group->failures = same && now_s - group->since_s < OUT_S ? group->failures + 1 : 0;
-    if (!same) group->shuns_nccl = false;
-    if (group->collectives == HOST_COLLECTIVES_NCCL && group->failures > NCCL_FAILURES_MOST) group->shuns_nccl = true;
+    count_failures(m, same, now_s);
     if (group->failures > FAILURES_MOST) {
         leave_out_last(m);
         group->failures = 0;
@@ -112,9 +124,11 @@ void master_form_group(Master *m) {
     group->size = count;
     group->broken_s = 0;
     group->since_s = now_s;
+    group->meetings = 0;
     for (int i = 0; i < count; i++)
         group->member[i] = found[i]->id;
     master_choose_collectives(m, (const MasterWorker *const *)found, count);
+    if (!group->shuns_nccl) group->fault[0] = '\0';
     announce(m);
 }
 
@@ -127,6 +141,16 @@ static void find_hung(Master *m, const MasterWorker *sender) {
     }
 }
 
+// The first fault of a group is its own; others follow from it.
+static void keep_fault(MasterGroup *group, const HostMessage *message) {
+    if (message->value[0] != group->number || group->fault[0] != '\0') return;
+    size_t size = message->size_bytes < sizeof group->fault - 1 ? message->size_bytes : sizeof group->fault - 1;
+    memset(group->fault, '?', size);
+    for (size_t i = 0; i < size; i++) // plain text, for JSON
+        if (message->bytes[i] >= ' ' && message->bytes[i] < 127) group->fault[i] = (char)message->bytes[i];
+    group->fault[size] = '\0';
+}
+
 void master_on_regroup(Master *m, MasterWorker *worker, const HostMessage *message) {
     if (worker->role == HOST_ROLE_EVALUATOR) return;
     if (!worker->is_enlisted) worker->enlisted_s = host_now_s();
@@ -135,11 +159,7 @@ void master_on_regroup(Master *m, MasterWorker *worker, const HostMessage *messa
     if (is_of_group && m->group.size > 1 && message->value[0] == m->group.number) find_hung(m, worker);
     if (!is_of_group || (message->value[0] != 0 && message->value[0] != m->group.number)) return;
     m->group.broken_s = host_now_s();
-    size_t size = message->size_bytes < sizeof m->group.fault - 1 ? message->size_bytes : sizeof m->group.fault - 1;
-    memset(m->group.fault, '?', size);
-    for (size_t i = 0; i < size; i++) // plain text, for JSON
-        if (message->bytes[i] >= ' ' && message->bytes[i] < 127) m->group.fault[i] = (char)message->bytes[i];
-    m->group.fault[size] = '\0';
+    keep_fault(&m->group, message);
 }
 
 // To all other members of the sender's group, if that is the present one.
@@ -165,5 +185,7 @@ void master_on_post(Master *m, MasterWorker *worker, const HostMessage *message,
 }
 
 void master_on_meet(Master *m, const MasterWorker *worker, const HostMessage *message, zmq_msg_t *frame) {
-    if (worker->role == HOST_ROLE_TRAINER) pass_on(m, worker, message, frame);
+    if (worker->role != HOST_ROLE_TRAINER || !pass_on(m, worker, message, frame)) return;
+    bool is_nccls = m->group.collectives == HOST_COLLECTIVES_NCCL;
+    if (is_nccls && ++m->group.meetings == MEETINGS_PROVE) m->group.nccl_failures = 0;
 }

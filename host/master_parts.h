@@ -66,12 +66,14 @@ typedef struct MasterGroup {
     int size;
     int64_t member[HOST_GROUP_MAX]; // [size] workers' ids
     double since_s;
-    int failures;    // of groups of these same members, one by one
-    double broken_s; // since when another one is wanted; 0: it is not
+    int failures;      // of groups of these same members, one by one, each soon after it was formed
+    int nccl_failures; // of those by NCCL, however late, in a row
+    int meetings;      // by NCCL, that the lead has called
+    double broken_s;   // since when another one is wanted; 0: it is not
     HostCollectives collectives;
     char why[256];   // those
-    char fault[128]; // what was last said of a failure
-    bool shuns_nccl; // these members could not form a group by it
+    char fault[128]; // what was first said of this group's failure; where NCCL is shunned, of the last one by it
+    bool shuns_nccl; // it failed these members
 } MasterGroup;
 
 typedef struct Master {

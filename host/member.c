@@ -402,7 +402,13 @@ int64_t host_member_place(HostMember *m) {
     return place;
 }
 
-const char *host_member_dismissal(const HostMember *m) { return m->dismissal; }
+// Written once, before is_dismissed is set.
+const char *host_member_dismissal(HostMember *m) {
+    pthread_mutex_lock(&m->mutex);
+    bool is_dismissed = m->is_dismissed;
+    pthread_mutex_unlock(&m->mutex);
+    return is_dismissed ? m->dismissal : "";
+}
 
 static Status finish(HostMember *m, const HostTask *task, const void *const records[HOST_MEMBER_RECORDS],
                      const size_t record_bytes[HOST_MEMBER_RECORDS]) {

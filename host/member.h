@@ -64,7 +64,7 @@ const char *host_member_settings(const HostMember *member);
 int64_t host_member_place(HostMember *member);
 
 // Why the master asked this worker to leave; "": it did not. From then on host_member_next() gives STATUS_STOPPED.
-const char *host_member_dismissal(const HostMember *member);
+const char *host_member_dismissal(HostMember *member);
 
 // What is to be added to host_now_ns() to have the master's, and a bound of the error. False: it was not known within
 // wait_s.

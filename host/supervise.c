@@ -58,7 +58,8 @@ typedef struct Supervisor {
     bool is_over;
     double over_s;
     int farewell;      // signals sent to those that stay
-    HostHookWish wish; // as the master says
+    HostHookWish wish; // as this life of the master says
+    bool has_wish;     // it has said so
     HostHook hook;
     double missing_s; // when people are to be told next that workers are missing
 } Supervisor;
@@ -143,6 +144,7 @@ static bool open_pipe(Supervisor *s, int ends[2]) {
     if (s->pipe_fd >= 0) close(s->pipe_fd);
     s->pipe_fd = ends[0];
     s->line_bytes = 0;
+    s->has_wish = false;
     s->beat_s = host_now_s();
     return true;
 }
@@ -244,6 +246,7 @@ static void on_line(Supervisor *s) {
     s->beat_s = host_now_s();
     if (sscanf(s->line, HOST_MASTER_BEAT_LINE, &workers, &wanted, &reason) == 3) {
         s->wish = (HostHookWish){workers, wanted, (HostScaleReason)reason};
+        s->has_wish = true;
         return;
     }
     if (sscanf(s->line, HOST_MASTER_HUNG_LINE, &pid) != 1) return;
@@ -258,6 +261,7 @@ static void read_master(Supervisor *s) {
         if (got == 0) { // it has died
             close(s->pipe_fd);
             s->pipe_fd = -1;
+            s->has_wish = false;
         }
         if (got <= 0) return;
         if (s->line_bytes < sizeof s->line - 1) s->line[s->line_bytes++] = byte;
@@ -281,7 +285,7 @@ static void start_due(Supervisor *s) {
 static void tell_missing(Supervisor *s, double now_s) {
     const HostSupervision *o = s->options;
     int there = s->wish.workers;
-    if (there >= o->min_workers) {
+    if (!s->has_wish || there >= o->min_workers) {
         s->missing_s = now_s + MISSING_S;
         return;
     }
@@ -332,7 +336,7 @@ static void watch(Supervisor *s) {
         }
         if (!s->is_over && !s->is_stopping) {
             tell_missing(s, now_s);
-            host_hook_look(&s->hook, &s->wish, now_s);
+            host_hook_look(&s->hook, s->has_wish ? &s->wish : NULL, now_s);
         }
         if (s->is_over) send_home(s, now_s - s->over_s);
     }

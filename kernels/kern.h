@@ -208,8 +208,10 @@ typedef struct KernOps {
     // One update: rollout and learning.
     Status (*ppo_update)(KernPpo *ppo, const KernPpoStep *step, KernPpoReport *report);
 
-    // Between GPUs; all three are NULL on a CPU. What this one has for collectives with others:
-    void (*comm_describe)(KernBackend *backend, HostCommGpu *gpu);
+    // Between GPUs; all three are NULL on a CPU. What this one has for collectives with others, which are to listen at
+    // `address` (NULL: loopback). It may set the environment's NCCL_SOCKET_IFNAME: to be called before the process has
+    // other threads that may look at the environment.
+    void (*comm_describe)(KernBackend *backend, const char *address, HostCommGpu *gpu);
     // A group by NCCL, as HostCommDevice has it.
     Status (*comm_open)(KernBackend *backend, const HostCommOptions *options, double deadline_s, HostComm **comm);
     // Puts every member's range of the parameters and moments to its place in all of them, by a group that takes the

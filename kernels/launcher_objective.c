@@ -29,6 +29,9 @@ Status launch_objective_settings(LaunchRun *run, const KernObjective *objective)
     if (run->options.html[0] != '\0')
         return host_fail(STATUS_USAGE, "--html shows episodes of a policy in a simulator: %.200s has none",
                          objective->name);
+    if (host_config_choice(&run->config, "collectives") == HOST_COLLECTIVES_NCCL)
+        return host_fail(STATUS_USAGE,
+                         "--collectives nccl is between GPUs: objectives without a simulator run on CPUs");
     TRY(run->trainer->objective_defaults(&run->config, objective));
     bool needs_dim = objective->kind == KERN_OBJECTIVE_EXEC || objective->kind == KERN_OBJECTIVE_LIB;
     if (!needs_dim || host_config_is_given(&run->config, "dim")) return STATUS_OK;

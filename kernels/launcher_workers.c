@@ -74,6 +74,18 @@ static Status check_bounds(const LaunchRun *run) {
     return STATUS_OK;
 }
 
+// Where NCCL is asked for there must be trainers that can exchange by it.
+static Status check_collectives(const LaunchRun *run) {
+    bool has_others = launch_trainers(run) > 1 || (!launch_has_evaluators(run) && launch_is_supervisor(run));
+    if (host_config_choice(&run->config, "collectives") != HOST_COLLECTIVES_NCCL) return STATUS_OK;
+    if (!has_others) {
+        return host_fail(STATUS_USAGE, "--collectives nccl: one trainer exchanges with nobody; --%s N makes several",
+                         launch_has_evaluators(run) ? "trainers" : "workers");
+    }
+    if (host_config_choice(&run->config, "device") != KERN_DEVICE_CPU) return STATUS_OK;
+    return host_fail(STATUS_USAGE, "--collectives nccl is between GPUs: not with --device cpu");
+}
+
 Status launch_check_workers(LaunchRun *run) {
     if (!has_workers(run)) return STATUS_OK;
     if (role(run) != ROLE_AUTO && launch_text(run, "join")[0] == '\0')
@@ -84,6 +96,7 @@ Status launch_check_workers(LaunchRun *run) {
     if (role(run) != ROLE_AUTO) return STATUS_OK;
     TRY(launch_find_rank(run));
     TRY(check_bounds(run));
+    TRY(check_collectives(run));
     int64_t workers = launch_workers(run), trainers = launch_trainers(run);
     if (trainers > workers && launch_text(run, "bind_address")[0] == '\0') {
         return host_fail(STATUS_USAGE, "--trainers %lld: there are %lld workers; --bind-address lets others join",
@@ -157,6 +170,7 @@ static Status be_master(LaunchRun *run) {
         .collectives = (HostCollectives)host_config_choice(&run->config, "collectives"),
         .workers = (int)host_config_int(&run->config, "workers"),
         .hang_limit_s = host_config_real(&run->config, "hang_limit"),
+        .out_s = HOST_MASTER_OUT_S,
     };
     TRY(file_number(HOST_LISTEN_FD_ENVIRONMENT, &options.listen_fd));
     TRY(file_number(HOST_SUPERVISOR_FD_ENVIRONMENT, &options.supervisor_fd));
@@ -164,13 +178,26 @@ static Status be_master(LaunchRun *run) {
     return host_master_run(&options);
 }
 
+// The address at which collectives listen: the run's, if that is one; else other hosts cannot reach them. NULL:
+// loopback.
+static Status collectives_address(const LaunchRun *run, char host[HOST_ADDRESS_MAX], const char **address) {
+    const char *bind = launch_text(run, "bind_address");
+    bool everywhere = true;
+    if (bind[0] != '\0') TRY(host_address_host(bind, host, &everywhere));
+    *address = everywhere ? NULL : host;
+    return STATUS_OK;
+}
+
 static Status open_member(LaunchRun *run, HostRole as, const char *endpoint, const HostKeys *keys,
                           const char *settings) {
     KernBackend *backend = run->device.backend;
     HostCommGpu gpu = {0};
+    char host[HOST_ADDRESS_MAX];
+    const char *address;
+    TRY(collectives_address(run, host, &address));
     if (backend->ops->comm_describe != NULL && as != HOST_ROLE_EVALUATOR &&
         (as != HOST_ROLE_TRAINER || has_trainers(run)))
-        backend->ops->comm_describe(backend, &gpu);
+        backend->ops->comm_describe(backend, address, &gpu);
     HostMemberOptions options = {
         .endpoint = endpoint,
         .keys = keys,
@@ -217,7 +244,7 @@ static Status take_state(void *state, const HostCheckpoint *file, const char *na
 }
 
 // Whether collectives can listen there at all: later it would only look as if the network failed.
-static Status check_collectives(const char *host) {
+static Status check_listening(const char *host) {
     char address[HOST_ADDRESS_MAX + 16], endpoint[HOST_ENDPOINT_MAX];
     int fd;
     bool is_v6 = strchr(host, ':') != NULL;
@@ -243,14 +270,12 @@ static void tell_group(void *context, const char *text) {
     }
 }
 
-// Collectives listen where the run does, if that is one address; else other hosts cannot reach them.
 static Status open_trainers(LaunchRun *run) {
     char host[HOST_ADDRESS_MAX];
-    const char *address = launch_text(run, "bind_address");
-    bool everywhere = true;
-    if (address[0] != '\0') TRY(host_address_host(address, host, &everywhere));
-    if (!everywhere) TRY(check_collectives(host));
-    HostGroupOptions among = {.address = everywhere ? NULL : host, .on_group = tell_group, .context = run};
+    const char *address;
+    TRY(collectives_address(run, host, &address));
+    if (address != NULL) TRY(check_listening(address));
+    HostGroupOptions among = {.address = address, .on_group = tell_group, .context = run};
     if (run->device.backend->ops->comm_open != NULL) among.device = (HostCommDevice){run->device.backend, open_comm};
     TRY(host_group_open(run->member, &among, &run->group));
     KernTrainersOptions options = {.state = run,
@@ -307,12 +332,24 @@ static Status check_helper(const LaunchRun *run) {
     return STATUS_OK;
 }
 
-// A worker learns what it is to compute when it has joined, and an objective is nothing for a GPU.
-static Status leave_gpu(LaunchRun *run) {
-    if (!launch_is_objective(run) || run->device.pool != NULL) return STATUS_OK;
-    kern_device_close(&run->device);
-    return launch_open_device(run);
+static Status join_run(LaunchRun *run, const char *endpoint, const HostKeys *keys) {
+    TRY(open_member(run, follows(run) ? HOST_ROLE_FOLLOWER : HOST_ROLE_EVALUATOR, endpoint, keys, NULL));
+    if (run->options.profile) launch_await_clock(run);
+    return STATUS_OK;
 }
+
+// A worker learns what it is to compute when it has joined, and an objective is nothing for a GPU: it joins again, as
+// what it is then.
+static Status leave_gpu(LaunchRun *run, const char *endpoint, const HostKeys *keys) {
+    if (!launch_is_objective(run) || run->device.pool != NULL) return STATUS_OK;
+    host_member_close(run->member, false);
+    run->member = NULL;
+    kern_device_close(&run->device);
+    TRY(launch_open_device(run));
+    return join_run(run, endpoint, keys);
+}
+
+static bool is_over(const LaunchRun *run) { return host_member_settings(run->member)[0] == '\0'; }
 
 static void tell_end(const LaunchRun *run, Status status) {
     HostMemberFigures figures = host_member_figures(run->member);
@@ -337,13 +374,13 @@ static Status be_helper(LaunchRun *run, int *exit_status) {
     TRY(check_helper(run));
     TRY(launch_find_master(run, launch_text(run, "join"), endpoint, &keys));
     TRY(launch_open_device(run));
-    TRY(open_member(run, follows(run) ? HOST_ROLE_FOLLOWER : HOST_ROLE_EVALUATOR, endpoint, &keys, NULL));
-    if (run->options.profile) launch_await_clock(run);
+    TRY(join_run(run, endpoint, &keys));
+    if (is_over(run)) return STATUS_OK;
     const char *settings = host_member_settings(run->member);
-    if (settings[0] == '\0') return STATUS_OK; // the run was over already
     TRY(host_config_from_json(&run->config, CONFIG_FILE, "the master's settings", settings, strlen(settings)));
     TRY(trainer->check(trainer->values));
-    TRY(leave_gpu(run));
+    TRY(leave_gpu(run, endpoint, &keys));
+    if (is_over(run)) return STATUS_OK;
     if (!run->options.quiet) {
         fprintf(stderr, "%s: %s %s on %s for the run at %s\n", trainer->tool, follows(run) ? "trains" : "evaluates",
                 launch_text(run, "env"), run->device.text, launch_text(run, "join"));

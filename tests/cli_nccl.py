@@ -10,6 +10,7 @@ import subprocess
 from workers_harness import PATIENCE_S
 
 GPUS = 4
+TRIES = 5
 
 
 class NcclTests:
@@ -54,10 +55,18 @@ class NcclHashTests(NcclTests):
             with self.subTest(trainers=trainers):
                 done = self.same_by_nccl(expected, self.begin_gpus(trainers))
                 self.assertEqual(done["workers"]["groups"], done["workers"]["nccl_groups"], done)
-        by_gloo = self.same_end(expected, self.begin_gpus(GPUS, "--collectives=gloo"))
-        self.assertEqual(0, by_gloo["workers"]["nccl_groups"], by_gloo)
-        if (done["workers"]["groups"], by_gloo["workers"]["groups"]) == (1, 1):
-            self.assertEqual(by_gloo["workers"]["collective_bytes"], done["workers"]["collective_bytes"])
+        by_nccl, by_gloo = (self.in_one_group(expected, GPUS, name) for name in ("nccl", "gloo"))
+        self.assertEqual((1, 0), (by_nccl["nccl_groups"], by_gloo["nccl_groups"]))
+        self.assertEqual(by_gloo["collective_bytes"], by_nccl["collective_bytes"])
+
+    def in_one_group(self, expected, trainers, name):
+        """The workers' figures of a run that was of one group from its begin to its end, which not every one is: a group is
+        formed again where somebody comes late."""
+        for _ in range(TRIES):
+            workers = self.same_end(expected, self.begin_gpus(trainers, f"--collectives={name}"))["workers"]
+            if workers["groups"] == 1:
+                return workers
+        return self.fail(f"{TRIES} runs of more than one group: {workers}")
 
     def test_what_is_said_of_it(self):
         """Once by the run, and by its status whenever it is asked."""
@@ -143,10 +152,7 @@ class NcclRefusalTests(NcclTests):
         self.assertRegex(done.err, r"2 trainers by gloo: processes \d+ and \d+ on .* share a GPU")
 
     def test_nccl_is_asked_for(self):
-        """A CPU as the first trainer ends the run; one that cannot take part later is sent away, by name."""
-        done = self.call(*self.args(**self.changes), *self.of_trainers(2), "--collectives=nccl", "--out", self.path())
-        self.assertEqual(1, done.code, done)
-        self.assertRegex(done.err, r"refused: --collectives nccl: the trainer on .* \(process \d+\) computes on a CPU")
+        """One that cannot take part is sent away, by name."""
         run = self.begin(*self.gpu_args(), "--trainers=2", "--bind-address=tcp://127.0.0.1:*", "--collectives=nccl",
                          "--min-workers=2", "--hang-limit=10", workers=1, tool=self.plain)  # fmt: skip
         run.wait_for_workers(1)

@@ -92,7 +92,7 @@ Status cuda_es_update(KernEs *es, const KernEsStep *step, const float *shaped, i
 Status cuda_es_gather(KernEs *es, HostComm *comm, int32_t range);
 
 // kernels/cuda/cuda_comm.c
-void cuda_comm_describe(KernBackend *backend, HostCommGpu *gpu);
+void cuda_comm_describe(KernBackend *backend, const char *address, HostCommGpu *gpu);
 Status cuda_comm_open(KernBackend *backend, const HostCommOptions *options, double deadline_s, HostComm **comm);
 
 Status cuda_ppo_plan(KernBackend *backend, const KernPpoSpec *spec, HostPlan *plan);

@@ -243,7 +243,6 @@ static Status connect(CudaComm *c, const HostCommOptions *options, double deadli
     CUDA_TRY(backend, cudaMalloc(&stage, STAGE_BYTES));
     c->d_stage = stage;
     CUDA_TRY(backend, cudaMemsetAsync(stage, 0, STAGE_BYTES, backend->stream));
-    nccl_choose_interface(options->address);
     TRY(share_id(c, options, key, deadline_s, &id));
     NcclResult begun = nccl(c)->init_rank(&c->handle, options->size, id, options->rank, &config);
     if (begun != NCCL_SUCCESS && begun != NCCL_IN_PROGRESS) return fail(c, "group", begun);
@@ -269,9 +268,10 @@ Status cuda_comm_open(KernBackend *base, const HostCommOptions *options, double 
 // ---- what a GPU has ------------------------------------------------------------------------------------------------
 
 // Parts of one GPU have one bus address, and NCCL takes them for one.
-void cuda_comm_describe(KernBackend *base, HostCommGpu *gpu) {
+void cuda_comm_describe(KernBackend *base, const char *address, HostCommGpu *gpu) {
     CudaBackend *backend = (CudaBackend *)base;
     char machine[40] = "", bus[24] = "";
+    nccl_choose_interface(address);
     memset(gpu, 0, sizeof *gpu);
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
     if (file != NULL && fscanf(file, "%36s", machine) != 1) machine[0] = '\0';

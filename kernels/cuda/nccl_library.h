@@ -75,7 +75,8 @@ typedef struct NcclLibrary {
 bool nccl_library_open(NcclLibrary *library, const char *file, char *missing, size_t size);
 
 // Before the first group: NCCL listens at the interface of that address, NULL: loopback, and nowhere else, unless
-// NCCL_SOCKET_IFNAME says otherwise. An address that is no interface's leaves the choice to NCCL.
+// NCCL_SOCKET_IFNAME says otherwise. An address that is no interface's leaves the choice to NCCL. It sets that
+// variable, which NCCL reads once: to be called before the process has threads that may look at the environment.
 void nccl_choose_interface(const char *address);
 
 #ifdef __cplusplus

@@ -46,7 +46,7 @@ class CudaCommTest : public CudaTest {
         CudaTest::SetUp();
         if (cuda == nullptr) return; // skipped
         HostCommGpu gpu;
-        cuda->ops->comm_describe(cuda, &gpu);
+        cuda->ops->comm_describe(cuda, nullptr, &gpu);
         const char *required = getenv("SHOAL_TEST_CUDA");
         ASSERT_FALSE(gpu.version == 0 && required != nullptr && strcmp(required, "required") == 0) << gpu.missing;
         if (gpu.version == 0) GTEST_SKIP() << gpu.missing;
@@ -242,15 +242,15 @@ TEST_F(CudaCommTest, TwoMembersOnOneGpuAreRefused) {
 TEST_F(CudaCommTest, WhatAGpuIs) {
     KernBackend *again = nullptr, *in_turn = nullptr;
     HostCommGpu first, second;
-    cuda->ops->comm_describe(cuda, &first);
+    cuda->ops->comm_describe(cuda, nullptr, &first);
     EXPECT_GE(first.version, 21400) << first.missing;
     ASSERT_OK(kern_cuda_open(0, &again));
-    again->ops->comm_describe(again, &second);
+    again->ops->comm_describe(again, nullptr, &second);
     EXPECT_STREQ(first.id, second.id);
     again->ops->close(again);
     int gpus = count_gpus(4);
     ASSERT_OK(kern_cuda_open(kern_cuda_in_turn(gpus - 1), &in_turn));
-    in_turn->ops->comm_describe(in_turn, &second);
+    in_turn->ops->comm_describe(in_turn, nullptr, &second);
     EXPECT_EQ(gpus == 1, strcmp(first.id, second.id) == 0) << first.id << ", " << second.id;
     in_turn->ops->close(in_turn);
     EXPECT_EQ(nullptr, cpu->ops->comm_open);

@@ -470,7 +470,11 @@ class Cuda(ObjectiveTest):
         expected = self.good(*call, "--out", self.path())
         run = self.begin(*call, "--bind-address=tcp://127.0.0.1:*", "--min-workers=2", workers=1, tool=ESRUN)
         run.wait_for_workers(1)
-        with subprocess.Popen([ESRUN, "--join", run.out, "--bind=none"], stderr=subprocess.PIPE, text=True) as joined:
+        with subprocess.Popen([ESRUN, "--join", run.out, "--bind=none", "--threads=2"], stderr=subprocess.PIPE, text=True) as joined:
+            seen = run.wait_for_workers(2)
+            (worker,) = [w for w in seen["workers"] if w["pid"] == joined.pid]
+            self.assertEqual(2, worker["threads"], seen)
+            self.assertTrue(worker["device"].startswith("cpu"), seen)
             done = self.same_end(expected, run)
             self.assertGreater(done["workers"]["other_items"], 0)
             _, err = joined.communicate(timeout=PATIENCE_S)

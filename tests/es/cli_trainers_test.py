@@ -115,6 +115,10 @@ class Refusals(TrainersTest):
     def test_usage(self):
         self.refused(2, ["--trainers 3", "2 workers"], "cartpole", "--trainers=3", "--workers=2")
         self.refused(2, ["--trainers", "1 to 64"], "cartpole", "--trainers=65", "--workers=65")
+        nccl, two = "--collectives=nccl", ("--workers=2", "--trainers=2")
+        self.refused(2, ["--collectives nccl", "one trainer", "--trainers"], "cartpole", "--workers=2", nccl)
+        self.refused(2, ["--collectives nccl", "--device cpu"], "cartpole", *two, "--device=cpu", nccl)
+        self.refused(2, ["--collectives nccl", "objectives"], "objective:sphere", *two, nccl)
 
     def test_without_gloo(self):
         """Said before anything is started or written."""

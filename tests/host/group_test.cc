@@ -154,6 +154,15 @@ TEST_F(GroupTest, WhereNcclFailsByGloo) {
     meet_by(ONE, OTHER, "gloo", "NCCL did not connect these GPUs: no way between 2 GPUs");
 }
 
+class SteadyGroupTest : public GroupTest {
+    void prepare(HostMasterOptions *options) const override { options->out_s = 0.01; }
+};
+
+// However late it fails: each failure here comes long after out_s.
+TEST_F(SteadyGroupTest, WhereNcclFailsLateByGloo) {
+    meet_by(ONE, OTHER, "gloo", "NCCL did not connect these GPUs: no way between 2 GPUs");
+}
+
 TEST_F(GroupTest, OfOne) {
     open_lead();
     bool is_new;
@@ -372,6 +381,63 @@ TEST_F(GroupTest, MessagesThatAreNone) {
     EXPECT_EQ(5, follower.next(HOST_MESSAGE_MEET, patience_s).head.value[1]);
     follower.send(HOST_MESSAGE_REGROUP, {number});
     EXPECT_EQ(number + 1, lead.next(HOST_MESSAGE_GROUP, patience_s).head.value[0]);
+}
+
+// What is asked of NCCL by peers with GPUs, and what it comes to.
+TEST_F(SteadyGroupTest, FailuresOfNcclThatAreNotInARow) {
+    Peer lead(endpoint_, &keys_), follower(endpoint_, &keys_);
+    greet(&lead.link, HOST_ROLE_TRAINER, "build-1", 0, R"(,"gpu":"m 1","nccl":22809)");
+    greet(&follower.link, HOST_ROLE_FOLLOWER, "build-1", 0, R"(,"gpu":"m 2","nccl":22809)");
+    follower.send(HOST_MESSAGE_REGROUP, {0});
+    lead.send(HOST_MESSAGE_REGROUP, {0});
+    wait_for_trainers(2);
+    int64_t number = lead.next(HOST_MESSAGE_GROUP, patience_s).head.value[0];
+    auto next = [&](HostCollectives expected, const std::string &fault) {
+        follower.send(HOST_MESSAGE_REGROUP, {number}, fault);
+        Message group = lead.next(HOST_MESSAGE_GROUP, patience_s);
+        EXPECT_EQ(++number, group.head.value[0]);
+        EXPECT_EQ(expected, group.head.value[3]);
+        return group.bytes;
+    };
+    for (int i = 0; i < 3; i++)
+        next(HOST_COLLECTIVES_NCCL, ""); // nothing has failed
+    next(HOST_COLLECTIVES_NCCL, "a cable");
+    for (int64_t label = 0; label < 20; label++)
+        lead.send(HOST_MESSAGE_MEET, {number, label});
+    for (int64_t label = 0; label < 20; label++)
+        EXPECT_EQ(label, follower.next(HOST_MESSAGE_MEET, patience_s).head.value[1]);
+    next(HOST_COLLECTIVES_NCCL, "another cable");
+    // Of a group's faults the first one is told; what comes from Gloo's later does not take its place.
+    follower.send(HOST_MESSAGE_REGROUP, {number}, "a third cable");
+    EXPECT_EQ("NCCL did not connect these GPUs: a third cable", next(HOST_COLLECTIVES_GLOO, "not wanted any more"));
+    EXPECT_EQ("NCCL did not connect these GPUs: a third cable", next(HOST_COLLECTIVES_GLOO, "gloo's"));
+}
+
+class DismissingGroupTest : public GroupTest {
+    void prepare(HostMasterOptions *options) const override {
+        options->max_workers = 2;
+        options->scales = true;
+        options->scale_interval_s = 0.1;
+    }
+};
+
+// A follower that is asked to leave is of no group, however long it stays.
+TEST_F(DismissingGroupTest, WithoutThoseThatAreAskedToLeave) {
+    Peer lead(endpoint_, &keys_), first(endpoint_, &keys_), last(endpoint_, &keys_);
+    greet(&lead.link, HOST_ROLE_TRAINER, "build-1");
+    lead.send(HOST_MESSAGE_REGROUP, {0});
+    for (Peer *follower : {&first, &last}) {
+        greet(&follower->link, HOST_ROLE_FOLLOWER, "build-1");
+        follower->send(HOST_MESSAGE_REGROUP, {0});
+        follower->send(HOST_MESSAGE_WANT, {});
+        ask_until([&](const std::string &json) { return workers_of(json) == (follower == &first ? 2U : 3U); });
+    }
+    EXPECT_EQ(HOST_MESSAGE_DISMISS, last.next(HOST_MESSAGE_DISMISS, patience_s).head.type);
+    wait_for_trainers(2);
+    Message group = last.next(HOST_MESSAGE_GROUP, patience_s);
+    while (group.head.value[2] != 0)
+        group = last.next(HOST_MESSAGE_GROUP, patience_s);
+    EXPECT_EQ(3U, workers_of(ask()));
 }
 
 class PairTest : public GroupTest {

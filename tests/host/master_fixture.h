@@ -47,6 +47,7 @@ class MasterTest : public ::testing::Test {
         options_.min_workers = 1;
         options_.trainers = 1;
         options_.hang_limit_s = 30.0;
+        options_.out_s = HOST_MASTER_OUT_S;
         prepare(&options_);
         thread_ = std::thread([this] { status_ = host_master_run(&options_); });
     }
@@ -71,8 +72,10 @@ class MasterTest : public ::testing::Test {
     // Other options, before the master starts.
     virtual void prepare(HostMasterOptions *) const {}
 
-    static void greet(HostLink *link, HostRole role, const std::string &build, int64_t place = 0) {
-        std::string about = R"({"build":")" + build + R"(","host":"h","device":"d","settings":{"env":"toy"}})";
+    static void greet(HostLink *link, HostRole role, const std::string &build, int64_t place = 0,
+                      const std::string &more = "") {
+        std::string about =
+            R"({"build":")" + build + R"(","host":"h","device":"d","settings":{"env":"toy"})" + more + "}";
         HostMessage hello = {};
         hello.type = HOST_MESSAGE_HELLO;
         hello.value[0] = HOST_WIRE_PROTOCOL;

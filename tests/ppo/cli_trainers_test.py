@@ -170,6 +170,8 @@ class Launch(TrainersTest):
 class Refusals(TrainersTest):
     def test_usage(self):
         self.refused(2, ["65 workers", "at most 64"], "cartpole", "--workers=65")
+        self.refused(2, ["--collectives nccl", "one trainer", "--workers"], "cartpole", "--collectives=nccl")
+        self.refused(2, ["--collectives nccl", "--device cpu"], "cartpole", "--workers=2", "--device=cpu", "--collectives=nccl")
         self.refused(2, ["--join", "--steps"], "--join=tcp://127.0.0.1:1", "--steps=1000")
         for option in ["--workers=2", "--resume=x", "--eval=x", "--config=x", "--html=x", "--dry-run", "--out=x"]:
             self.refused(2, ["--join", option.partition("=")[0]], "--join=tcp://127.0.0.1:1", option)
