@@ -134,11 +134,12 @@ typedef struct ProfMemorySum {
     int64_t allocated_bytes, held_bytes, peak_bytes; // held: at the end; peak: held at a time
 } ProfMemorySum;
 
-// What was launched under an id of another tool.
+// What was launched under an id of another tool. A launch counts by its work: within a call of the runtime's, one of
+// the driver's may have a number and the id, too.
 typedef struct ProfId {
     uint8_t kind;
     uint64_t id;
-    int64_t launches, intervals, device_ns;
+    int64_t launches, intervals, device_ns; // launches: that have intervals
 } ProfId;
 
 typedef struct ProfAnalysis {

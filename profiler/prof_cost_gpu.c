@@ -11,7 +11,7 @@
 #include "profiler/prof_cost_parts.h"
 #include "profiler/prof_cupti.h"
 
-enum { CALLS = 8, KERNELS = 10, MAJOR_FIRST = 13, MAJOR_LAST = 12 };
+enum { CALLS = 8, KERNELS = 10 };
 
 // From cuda_runtime_api.h, whose types are numbers and pointers.
 // F(function, its parameters)
@@ -54,12 +54,15 @@ static const char kernel_text[] = ".version 7.0\n.target sm_80\n.address_size 64
 // Never closed again.
 static Status find_cuda(Cuda *cuda) {
     void *library = NULL;
-    for (int major = MAJOR_FIRST; library == NULL && major >= MAJOR_LAST; major--) {
+    for (int major = PROF_CUDA_NEWEST; library == NULL && major >= PROF_CUDA_OLDEST; major--) {
         char name[32];
         snprintf(name, sizeof name, "libcudart.so.%d", major);
         library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     }
-    if (library == NULL) return host_fail(STATUS_DEVICE, "there is no libcudart.so.13 or 12 in LD_LIBRARY_PATH");
+    if (library == NULL) {
+        return host_fail(STATUS_DEVICE, "there is no libcudart.so of version %d to %d in LD_LIBRARY_PATH",
+                         PROF_CUDA_OLDEST, PROF_CUDA_NEWEST);
+    }
 #define CUDA_LOAD(function, parameters)                                                             \
     do {                                                                                            \
         void *found = dlsym(library, #function);                                                    \
@@ -207,7 +210,7 @@ static Status compare(const char *path, const Round *plain, const Round *recorde
 }
 
 static Status measure(Cuda *cuda, const char *path, ProfCost *cost) {
-    static Round plain[PROF_COST_REPEATS], recorded[PROF_COST_REPEATS];
+    Round plain[PROF_COST_REPEATS], recorded[PROF_COST_REPEATS];
     ProfCostNames names;
     prof_cost_names(&names);
     TRY(prepare(cuda));

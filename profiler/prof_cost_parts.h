@@ -35,7 +35,7 @@ Status prof_cost_insides(const char *path, ProfEstimate *inside) HOST_MUST_CHECK
 void prof_cost_describe(ProfCost *cost);
 
 // prof_cost_script.c: SCRIPT, by `python`, a program's name or path. STATUS_SYSTEM: it, or Shoal's module for it, is
-// not there or fails.
+// not there or fails, or does not end within a minute.
 Status prof_cost_measure_script(const char *folder, const char *python, ProfCost *cost) HOST_MUST_CHECK;
 
 // prof_cost_gpu.c: CALL, RECORD and kernels, on the first GPU. STATUS_DEVICE: there is none, or no CUPTI.

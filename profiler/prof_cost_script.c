@@ -13,6 +13,8 @@
 
 enum { OUTPUT_MAX = 1 << 14 };
 
+#define SECONDS_MAX "60"
+
 // Beside this program: bin/../lib.
 static Status find_module(char path[HOST_PATH_MAX]) {
     char program[HOST_PATH_MAX];
@@ -40,9 +42,20 @@ static void read_all(int from, char text[OUTPUT_MAX]) {
 }
 
 static Status run(const char *python, const char *module, const char *folder, char text[OUTPUT_MAX]) {
-    // A profile that the environment asks for is not this one.
-    char *const command[] = {(char *)"env",  (char *)"-u", (char *)"SHOAL_PROFILE", (char *)python, (char *)module,
-                             (char *)folder, NULL};
+    // A profile that the environment asks for is not this one; nor is what a launcher says of this process.
+    const char *const command[] = {"env",
+                                   "-uSHOAL_PROFILE",
+                                   "-uSHOAL_PROFILE_IDS",
+                                   "-uCUDA_INJECTION64_PATH",
+                                   "-uNVTX_INJECTION64_PATH",
+                                   "SHOAL_RANK=0",
+                                   "timeout",
+                                   "-k5",
+                                   SECONDS_MAX,
+                                   python,
+                                   module,
+                                   folder,
+                                   NULL};
     int ends[2], status = 0;
     pid_t child = 0;
     posix_spawn_file_actions_t actions;
@@ -50,7 +63,7 @@ static Status run(const char *python, const char *module, const char *folder, ch
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    int failed = posix_spawnp(&child, "env", &actions, NULL, command, environ);
+    int failed = posix_spawnp(&child, "env", &actions, NULL, (char *const *)command, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     if (failed == 0) read_all(ends[0], text);
@@ -60,6 +73,7 @@ static Status run(const char *python, const char *module, const char *folder, ch
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status) == 127)
         return host_fail(STATUS_SYSTEM, "%s: there is no such program, or it was killed", python);
+    if (WEXITSTATUS(status) == 124) return host_fail(STATUS_SYSTEM, "%s did not end within %s s", python, SECONDS_MAX);
     if (WEXITSTATUS(status) != 0) return host_fail(STATUS_SYSTEM, "%s fails with %s", python, module);
     return STATUS_OK;
 }
@@ -80,7 +94,7 @@ static Status take(const char *text, const char *trace, ProfCost *cost) {
 
 Status prof_cost_measure_script(const char *folder, const char *python, ProfCost *cost) {
     char module[HOST_PATH_MAX], profile[HOST_PATH_MAX], trace[HOST_PATH_MAX];
-    static char text[OUTPUT_MAX];
+    char text[OUTPUT_MAX];
     TRY(find_module(module));
     TRY(host_file_join(folder, "profile", profile));
     TRY(host_file_join(profile, "rank-0.trace", trace));

@@ -99,18 +99,18 @@ static void note(ProfWriter *writer, ProfEventKind kind, uint64_t count) {
 
 static int64_t dropped(const ProfCupti *c) { return atomic_load(&c->dropped) + c->untimed + c->intervals.dropped; }
 
-static void look_at_devices(ProfCupti *c) {
+static void look_at_devices(ProfCupti *c, bool asks) {
     char bus_id[32];
-    prof_cupti_devices(c, bus_id);
+    if (!prof_cupti_devices(c, asks, bus_id)) return;
     c->nvml = prof_nvml_open(bus_id);
     c->has_devices = true;
+    c->is_known = false; // of another device, where there was something to note before
 }
 
 static void know_device(ProfCupti *c, ProfWriter *writer) {
-    if (!c->has_devices) look_at_devices(c);
     ProfStream stream = {.id = PROF_CUPTI_NOTES_STREAM, .kind = PROF_STREAM_DEVICE, .os_id = UINT32_MAX};
-    stream.device = c->device;
-    snprintf(stream.name, sizeof stream.name, "GPU %" PRIu32, c->device);
+    stream.device = c->intervals.device;
+    snprintf(stream.name, sizeof stream.name, "GPU %" PRIu32, c->intervals.device);
     prof_writer_stream(writer, &stream);
     c->is_known = true;
 }
@@ -119,6 +119,8 @@ static void collect_write(void *self, ProfWriter *writer) {
     ProfCupti *c = self;
     int64_t missing = dropped(c);
     if (!c->has_devices && c->intervals.count == 0 && missing == 0 && c->overhead_ns == 0) return;
+    // Not by asking: this thread's device is not the program's.
+    if (!c->has_devices) look_at_devices(c, false);
     if (!c->is_known) know_device(c, writer);
     prof_intervals_write(&c->intervals, writer);
     missing = dropped(c);
@@ -179,7 +181,7 @@ static Status open_parts(ProfCupti *c, bool asks_now) {
     TRY(subscribe(c));
     TRY(prof_cupti_choose_calls(c));
     TRY(start_activity(c));
-    if (asks_now) look_at_devices(c);
+    if (asks_now) look_at_devices(c, true);
     return STATUS_OK;
 }
 

@@ -22,12 +22,16 @@ extern "C" {
 
 enum { PROF_CUPTI_BUFFERS = 64, PROF_CUPTI_BUFFER_BYTES = 512 << 10 };
 
+// Major versions of CUDA whose runtime is called, and whose CUPTI has the records that are read.
+enum { PROF_CUDA_NEWEST = 13, PROF_CUDA_OLDEST = 12 };
+
 typedef struct ProfCupti ProfCupti;
 
 typedef struct ProfCuptiOptions {
     int buffers; // of the pool; 0: PROF_CUPTI_BUFFERS, which is also the most
-    // The CUDA runtime about its devices; else once one of them has worked, since the runtime may not have started yet,
-    // and within its start it cannot be called.
+    // The CUDA runtime about its devices, and which of them is the calling thread's; else about the first that
+    // something is recorded of, once it is, since the runtime may not have started yet, and within its start it cannot
+    // be called.
     bool asks_now;
     // Ids that another tool pushes by cuptiActivityPushExternalCorrelationId(): which launches were made under them.
     bool takes_ids;

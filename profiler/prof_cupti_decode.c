@@ -61,13 +61,13 @@ static void take_fill(ProfCupti *c, const CUpti_ActivityMemset4 *m) {
 }
 
 // Of the calls' queue.
-static ProfInterval of_call(const ProfCupti *c, ProfEventKind kind, uint32_t correlation) {
-    return (ProfInterval){.kind = kind, .device = c->device, .queue = PROF_QUEUE_OF_CALLS, .correlation = correlation};
+static ProfInterval of_call(ProfEventKind kind, uint32_t device, uint32_t correlation) {
+    return (ProfInterval){.kind = kind, .device = device, .queue = PROF_QUEUE_OF_CALLS, .correlation = correlation};
 }
 
 // A stream that is told to wait for an event keeps no thread.
 static void take_wait(ProfCupti *c, const CUpti_ActivitySynchronization2 *s) {
-    ProfInterval wait = of_call(c, PROF_EVENT_WAIT, s->correlationId);
+    ProfInterval wait = of_call(PROF_EVENT_WAIT, PROF_NO_DEVICE, s->correlationId);
     switch (s->type) {
     case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT:
         return;
@@ -102,7 +102,8 @@ static ProfMemory memory_of(CUpti_ActivityMemoryKind kind) {
 
 static void take_memory(ProfCupti *c, const CUpti_ActivityMemory4 *m) {
     bool is_release = m->memoryOperationType == CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
-    ProfInterval change = of_call(c, is_release ? PROF_EVENT_RELEASE : PROF_EVENT_ALLOC, m->correlationId);
+    ProfEventKind kind = is_release ? PROF_EVENT_RELEASE : PROF_EVENT_ALLOC;
+    ProfInterval change = of_call(kind, m->deviceId, m->correlationId);
     change.which = (uint8_t)memory_of(m->memoryKind);
     change.count = m->bytes;
     change.address = m->address;
@@ -110,7 +111,7 @@ static void take_memory(ProfCupti *c, const CUpti_ActivityMemory4 *m) {
 }
 
 static void take_pool(ProfCupti *c, const CUpti_ActivityMemoryPool3 *p) {
-    ProfInterval change = of_call(c, PROF_EVENT_POOL, p->correlationId);
+    ProfInterval change = of_call(PROF_EVENT_POOL, p->deviceId, p->correlationId);
     change.which = p->memoryPoolOperationType == CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED ? PROF_POOL_MADE
                    : p->memoryPoolOperationType == CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_TRIMMED
                        ? PROF_POOL_TRIMMED
@@ -121,7 +122,7 @@ static void take_pool(ProfCupti *c, const CUpti_ActivityMemoryPool3 *p) {
 
 // It has no time of its own.
 static void take_id(ProfCupti *c, const CUpti_ActivityExternalCorrelation *e) {
-    ProfInterval id = of_call(c, PROF_EVENT_ID, e->correlationId);
+    ProfInterval id = of_call(PROF_EVENT_ID, PROF_NO_DEVICE, e->correlationId);
     id.which = (uint8_t)e->externalKind;
     id.count = e->externalId;
     prof_intervals_add(&c->intervals, &id);

@@ -8,15 +8,11 @@
 #include "host/file.h"
 #include "profiler/prof_cupti_state.h"
 
-// Versions of CUDA whose CUPTI has the records that are read here, the newest first.
-static const int majors[] = {13, 12};
-enum { MAJORS = sizeof majors / sizeof majors[0] };
-
 // The CUDA runtime that is loaded already; NULL: none.
 static void *loaded_runtime(void) {
-    for (int i = 0; i < MAJORS; i++) {
+    for (int major = PROF_CUDA_NEWEST; major >= PROF_CUDA_OLDEST; major--) {
         char name[32];
-        snprintf(name, sizeof name, "libcudart.so.%d", majors[i]);
+        snprintf(name, sizeof name, "libcudart.so.%d", major);
         void *library = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
         if (library != NULL) return library;
     }
@@ -54,11 +50,11 @@ static void *open_library(char error[256]) {
     void *runtime = loaded_runtime(), *library = NULL;
     char folder[HOST_PATH_MAX];
     bool has_folder = runtime != NULL && folder_of(dlsym(runtime, "cudaRuntimeGetVersion"), folder);
-    for (int i = 0; i < MAJORS && library == NULL; i++) {
+    for (int major = PROF_CUDA_NEWEST; major >= PROF_CUDA_OLDEST && library == NULL; major--) {
         char name[32];
-        snprintf(name, sizeof name, "libcupti.so.%d", majors[i]);
+        snprintf(name, sizeof name, "libcupti.so.%d", major);
         library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-        if (library == NULL && i == 0) snprintf(error, 256, "%s", dlerror());
+        if (library == NULL && major == PROF_CUDA_NEWEST) snprintf(error, 256, "%s", dlerror());
         if (library == NULL && has_folder) library = open_beside(folder, name);
     }
     if (runtime != NULL) dlclose(runtime);
@@ -87,18 +83,14 @@ Status prof_cupti_find(ProfCuptiCalls *calls) {
 // From cuda_runtime_api.h: enum cudaDeviceAttr.
 enum { THREADS_PER_PROCESSOR = 39, PROCESSORS = 16 };
 
-void prof_cupti_devices(ProfCupti *c, char bus_id[32]) {
+// Not where the runtime is linked into the program: how many threads a device holds is not known then.
+static void ask_runtime(ProfCupti *c, void *runtime, bool asks, char bus_id[32]) {
     typedef int GetInt(int *);
     typedef int GetAttribute(int *, int, int);
     typedef int GetBusId(char *, int, int);
     GetInt *count_devices = NULL, *current = NULL;
     GetAttribute *attribute = NULL;
     GetBusId *get_bus_id = NULL;
-    void *runtime = loaded_runtime();
-    bus_id[0] = '\0';
-    c->device = 0;
-    memset(c->intervals.capacity_of, 0, sizeof c->intervals.capacity_of);
-    if (runtime == NULL) return; // linked into the program: how many threads a device holds is not known
     *(void **)&count_devices = dlsym(runtime, "cudaGetDeviceCount");
     *(void **)&current = dlsym(runtime, "cudaGetDevice");
     *(void **)&attribute = dlsym(runtime, "cudaDeviceGetAttribute");
@@ -110,12 +102,18 @@ void prof_cupti_devices(ProfCupti *c, char bus_id[32]) {
         c->intervals.capacity_of[i] = (uint64_t)processors * (uint64_t)threads;
     }
     int device = 0;
-    const ProfInterval *worked = prof_intervals_first(&c->intervals);
-    if (worked != NULL) {
-        c->device = worked->device;
-    } else if (current != NULL && current(&device) == 0) {
-        c->device = (uint32_t)device;
-    }
-    if (get_bus_id == NULL || get_bus_id(bus_id, 32, (int)c->device) != 0) bus_id[0] = '\0';
+    if (asks && current != NULL && current(&device) == 0) c->intervals.device = (uint32_t)device;
+    if (get_bus_id == NULL || get_bus_id(bus_id, 32, (int)c->intervals.device) != 0) bus_id[0] = '\0';
+}
+
+bool prof_cupti_devices(ProfCupti *c, bool asks, char bus_id[32]) {
+    const ProfInterval *first = prof_intervals_first(&c->intervals);
+    bus_id[0] = '\0';
+    if (first == NULL && !asks) return false;
+    c->intervals.device = first != NULL ? first->device : 0;
+    void *runtime = loaded_runtime();
+    if (runtime == NULL) return true;
+    ask_runtime(c, runtime, first == NULL, bus_id);
     dlclose(runtime);
+    return true;
 }

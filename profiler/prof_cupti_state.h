@@ -70,8 +70,7 @@ struct ProfCupti {
     _Atomic(ProfRecorder *) recorder;                                    // NULL: calls are not recorded
     atomic_bool is_on;                                                   // CUPTI records devices' work
     uint8_t runtime[PROF_CUPTI_CALLS_MAX], driver[PROF_CUPTI_CALLS_MAX]; // by number: bits
-    uint32_t device;                                                     // the first that worked, or is to
-    bool has_devices;                                                    // they were asked about
+    bool has_devices; // they were asked about; intervals.device is the first that did something, or is to
 
     // The pool.
     uint8_t *memory; // [PROF_CUPTI_BUFFERS][PROF_CUPTI_BUFFER_BYTES], zeros where nothing was recorded
@@ -89,7 +88,9 @@ struct ProfCupti {
 
 // prof_cupti_open.c: finds CUPTI and its functions; the devices' facts, as the CUDA runtime of the process gives them.
 Status prof_cupti_find(ProfCuptiCalls *calls) HOST_MUST_CHECK;
-void prof_cupti_devices(ProfCupti *cupti, char bus_id[32]); // bus_id: of cupti->device; "" where it cannot be told
+// Into `intervals`. Its device is that of the batch's first record that has one, or where `asks`, else the calling
+// thread's; false: neither. bus_id: of the device; "" where it cannot be told.
+bool prof_cupti_devices(ProfCupti *cupti, bool asks, char bus_id[32]);
 
 // prof_cupti_calls.c: which calls are recorded; what CUPTI calls back.
 Status prof_cupti_choose_calls(ProfCupti *cupti) HOST_MUST_CHECK;

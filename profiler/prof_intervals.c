@@ -75,7 +75,7 @@ void prof_intervals_add(ProfIntervals *p, const ProfInterval *interval) {
 
 const ProfInterval *prof_intervals_first(const ProfIntervals *p) {
     for (size_t i = 0; i < p->count; i++) {
-        if (p->batch[i].interval.kind == PROF_EVENT_INTERVAL) return &p->batch[i].interval;
+        if (p->batch[i].interval.device != PROF_NO_DEVICE) return &p->batch[i].interval;
     }
     return NULL;
 }
@@ -200,7 +200,7 @@ static bool correct_times(const ProfIntervals *p, ProfInterval *i) {
 
 // In the order of time.
 static void follow_memory(ProfIntervals *p, ProfInterval *i) {
-    if (i->kind == PROF_EVENT_ALLOC && !prof_table_put(&p->held, i->address, 1)) p->dropped++;
+    if (i->kind == PROF_EVENT_ALLOC) (void)prof_table_put(&p->held, i->address, 1);
     if (i->kind != PROF_EVENT_RELEASE) return;
     if (prof_table_get(&p->held, i->address) != 1) {
         i->count = 0;
@@ -212,6 +212,7 @@ static void follow_memory(ProfIntervals *p, ProfInterval *i) {
 void prof_intervals_write(ProfIntervals *p, ProfWriter *writer) {
     size_t kept = 0;
     for (size_t i = 0; i < p->count; i++) {
+        if (p->batch[i].interval.device == PROF_NO_DEVICE) p->batch[i].interval.device = p->device;
         if (correct_times(p, &p->batch[i].interval)) p->batch[kept++] = p->batch[i];
     }
     if (kept > 0) qsort(p->batch, kept, sizeof *p->batch, compare_begins);

@@ -5,10 +5,12 @@
 //
 // A launch that was told of is never later than what it launched: where the clocks of host and device disagree, the
 // interval begins at the launch. Nodes of graphs are given the number of the node that was captured. Releases of memory
-// whose allocation did not come by here are of no bytes. Another tool's ids are of the launch's time.
+// whose allocation did not come by here are of no bytes. So are those that come in an earlier batch than their
+// allocation, or for whose allocation there was no memory to remember it: it then counts as held to the end. Another
+// tool's ids are of the launch's time.
 //
-// Ownership: the object owns its memory until freed; names are borrowed and must live as long. Errors: intervals for
-// which memory is missing are counted as dropped. Thread safety: one thread at a time.
+// Ownership: the object owns its memory until freed; names are borrowed and must live as long. Errors: what is not
+// written for want of memory is counted as dropped. Thread safety: one thread at a time.
 #ifndef SHOAL_PROFILER_PROF_INTERVALS_H
 #define SHOAL_PROFILER_PROF_INTERVALS_H
 
@@ -27,10 +29,11 @@ enum {
 };
 
 #define PROF_QUEUE_OF_CALLS (UINT32_MAX - 1) // of what is no interval
+#define PROF_NO_DEVICE      UINT32_MAX
 
 typedef struct ProfInterval {
     ProfEventKind kind;              // INTERVAL, WAIT, ALLOC, RELEASE, POOL, ID
-    uint32_t device, context, queue; // as the device's interface numbers them
+    uint32_t device, context, queue; // as the device's interface numbers them; device PROF_NO_DEVICE: not told
     ProfDeviceWork work;
     int64_t begin_ns, end_ns;
     uint64_t correlation, node; // node 0: of no graph
@@ -68,6 +71,7 @@ typedef struct ProfIntervals {
         uint64_t correlation;
         int64_t time_ns;
     } * launches;                           // [PROF_LAUNCHES_KNOWN]
+    uint32_t device;                        // of what does not tell its own
     uint32_t first_stream;                  // streams are numbered from here on
     int64_t start_ns;                       // of the trace: what ended before is left out
     int64_t dropped;                        // for want of memory
@@ -81,7 +85,7 @@ void prof_intervals_free(ProfIntervals *intervals);
 void prof_intervals_launch(ProfIntervals *intervals, uint64_t correlation, int64_t time_ns);
 void prof_intervals_clone(ProfIntervals *intervals, uint64_t node, uint64_t original);
 
-// Of the batch, a device's work; NULL: none.
+// The first of the batch that tells its device; NULL: none.
 const ProfInterval *prof_intervals_first(const ProfIntervals *intervals);
 
 // Into the batch.

@@ -216,9 +216,10 @@ static bool get_other(const ProfCursor *c, ProfBytes *bytes, ProfEvent *event) {
     event->kind = prof_kind_of_code(code);
     if (event->kind == PROF_EVENT_OTHER) return true;
     bool is_threads = event->kind == PROF_EVENT_STRETCH || event->kind == PROF_EVENT_CALL;
+    bool is_queues = event->kind == PROF_EVENT_BUSY || event->kind == PROF_EVENT_MEMORY ||
+                     event->kind == PROF_EVENT_OVERHEAD || event->kind >= PROF_EVENT_WAIT;
     bool is_thread = c->stream.kind == PROF_STREAM_THREAD;
-    return get_note(&content, event) && content.ok && (is_thread || !is_threads) &&
-           (!is_thread || event->kind < PROF_EVENT_WAIT);
+    return get_note(&content, event) && content.ok && !(is_thread ? is_queues : is_threads);
 }
 
 static bool get_content(const ProfCursor *c, ProfBytes *bytes, ProfEvent *event) {

@@ -166,7 +166,9 @@ static void launch(Sweep *s, int thread, const ProfEvent *event) {
     l->thread = thread;
     l->call = s->threads[thread].node;
     l->depth = s->threads[thread].depth;
-    l->id = -1;
+    l->id = SWEEP_NO_ID;
+    l->is_launch = event->kind == PROF_EVENT_LAUNCH;
+    l->has_worked = false;
     l->is_used = true;
     memcpy(l->cause_ns, s->cause_ns, sizeof l->cause_ns);
 }

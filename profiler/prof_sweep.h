@@ -17,6 +17,9 @@ __extension__ typedef unsigned __int128 ProfWide;
 // own whose number is higher by a multiple of the most.
 enum { PROF_LAUNCHES_MIN = 1 << 8, PROF_LAUNCHES_MAX = 1 << 18 };
 
+// Of a launch, instead of an index. SWEEP_NO_ROOM: it has an id that could not be kept.
+enum { SWEEP_NO_ID = -1, SWEEP_NO_ROOM = -2 };
+
 // What is active now: a node, or a category.
 typedef struct SweepActive {
     uint32_t cpu, gpu; // threads, intervals
@@ -46,7 +49,9 @@ typedef struct SweepLaunch {
     int32_t node;                // that it is charged to
     int32_t thread, call;        // where it was made, the innermost node
     uint32_t depth;              // of the thread
-    int32_t id;                  // index of another tool's id; -1: none
+    int32_t id;                  // index of another tool's id, SWEEP_NO_ID, SWEEP_NO_ROOM
+    bool is_launch;              // else another call whose number is told
+    bool has_worked;             // under its id
     bool is_used;
 } SweepLaunch;
 
@@ -81,7 +86,7 @@ typedef struct Sweep {
     SweepLaunch *launches; // [launch_size] by the low bits of the correlation; grows with their number
     uint32_t launch_size;
     ProfTable captured; // node of a graph -> node
-    ProfTable id_of;    // kind and id, mixed -> index
+    ProfTable id_of;    // hash of kind and id -> index
     int32_t id_capacity;
     bool is_used;              // the device was busy before
     int64_t first_ns, last_ns; // of its intervals
@@ -104,6 +109,7 @@ void prof_sweep_end_wait(Sweep *sweep, int thread); // nothing where it is in no
 void prof_sweep_end_waits(Sweep *sweep, int64_t at_ns);
 void prof_sweep_memory(Sweep *sweep, const ProfEvent *event);
 void prof_sweep_id(Sweep *sweep, const ProfEvent *event);
+void prof_sweep_work_of_id(Sweep *sweep, SweepLaunch *launch, int64_t duration_ns); // an interval of the launch
 
 // prof_sweep_time.c: time goes by.
 void prof_sweep_advance(Sweep *sweep, int64_t to_ns);                       // not beyond the end of a running interval

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/hash.h"
 #include "profiler/prof_sweep.h"
 
 static ProfCell *cell(const Sweep *s, int32_t node) { return &s->a->nodes[node].cell[s->phase]; }
@@ -94,24 +95,38 @@ void prof_sweep_memory(Sweep *s, const ProfEvent *event) {
 
 // ---- other tools' ids ----------------------------------------------------------------------------------------------
 
-// The index of an id; -1: there is no room.
+// Where an id is, or can be put: hashes that fall together are hashed on. False: too many do.
+static bool find_id(const Sweep *s, const ProfEvent *event, uint64_t *key, int32_t *index) {
+    enum { PROBES_MAX = 8 };
+    HostHash hash = host_hash_start();
+    host_hash_add(&hash, &event->id_kind, sizeof event->id_kind);
+    host_hash_add(&hash, &event->count, sizeof event->count);
+    for (int i = 0; i < PROBES_MAX; i++) {
+        *key = hash.state;
+        *index = prof_table_get(&s->id_of, *key);
+        if (*index < 0) return true;
+        const ProfId *found = &s->a->ids[*index];
+        if (found->id == event->count && found->kind == event->id_kind) return true;
+        host_hash_add(&hash, &event->count, sizeof event->count);
+    }
+    return false;
+}
+
 static int32_t id_index(Sweep *s, const ProfEvent *event) {
     ProfAnalysis *a = s->a;
-    uint64_t key = event->count ^ (uint64_t)event->id_kind << 56; // where two fall together, they are told apart below
-    for (;; key = key * UINT64_C(6364136223846793005) + 1) {
-        int32_t index = prof_table_get(&s->id_of, key);
-        if (index < 0) break;
-        if (a->ids[index].id == event->count && a->ids[index].kind == event->id_kind) return index;
-    }
-    if (a->id_count == PROF_IDS_MAX) return -1;
+    uint64_t key;
+    int32_t index;
+    if (!find_id(s, event, &key, &index)) return SWEEP_NO_ROOM;
+    if (index >= 0) return index;
+    if (a->id_count == PROF_IDS_MAX) return SWEEP_NO_ROOM;
     if (a->id_count == s->id_capacity) {
         int32_t capacity = s->id_capacity > 0 ? 2 * s->id_capacity : 64;
         ProfId *ids = realloc(a->ids, (size_t)capacity * sizeof *ids);
-        if (ids == NULL) return -1;
+        if (ids == NULL) return SWEEP_NO_ROOM;
         a->ids = ids;
         s->id_capacity = capacity;
     }
-    if (!prof_table_put(&s->id_of, key, a->id_count)) return -1;
+    if (!prof_table_put(&s->id_of, key, a->id_count)) return SWEEP_NO_ROOM;
     a->ids[a->id_count] = (ProfId){.kind = event->id_kind, .id = event->count};
     return a->id_count++;
 }
@@ -119,11 +134,19 @@ static int32_t id_index(Sweep *s, const ProfEvent *event) {
 // Of several ids of one launch, the first counts.
 void prof_sweep_id(Sweep *s, const ProfEvent *event) {
     SweepLaunch *launch = prof_sweep_launched(s, event->correlation);
-    if (launch == NULL || launch->id >= 0) return;
-    launch->id = id_index(s, event);
-    if (launch->id >= 0) {
-        s->a->ids[launch->id].launches++;
-    } else {
-        s->a->launches_beyond_ids++;
+    if (launch != NULL && launch->is_launch && launch->id == SWEEP_NO_ID) launch->id = id_index(s, event);
+}
+
+void prof_sweep_work_of_id(Sweep *s, SweepLaunch *launch, int64_t duration_ns) {
+    if (launch->id == SWEEP_NO_ID) return;
+    bool is_first = !launch->has_worked;
+    launch->has_worked = true;
+    if (launch->id == SWEEP_NO_ROOM) {
+        s->a->launches_beyond_ids += is_first;
+        return;
     }
+    ProfId *id = &s->a->ids[launch->id];
+    id->launches += is_first;
+    id->intervals++;
+    prof_sweep_add(&id->device_ns, (uint64_t)duration_ns);
 }

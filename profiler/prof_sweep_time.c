@@ -233,16 +233,13 @@ static void count_interval(Sweep *s, const ProfEvent *event, const ProfStream *s
 }
 
 void prof_sweep_run(Sweep *s, const ProfEvent *event, const ProfStream *stream) {
-    const SweepLaunch *launch = prof_sweep_launched(s, event->correlation);
+    SweepLaunch *launch = prof_sweep_launched(s, event->correlation);
     int64_t end_ns = event->time_ns + event->duration_ns;
     if (end_ns > s->limit_ns) end_ns = s->limit_ns;
     int64_t duration_ns = end_ns > s->now_ns ? end_ns - s->now_ns : 0;
     int32_t node = charged_node(s, event, launch);
     count_interval(s, event, stream, duration_ns, node);
-    if (launch != NULL && launch->id >= 0) {
-        s->a->ids[launch->id].intervals++;
-        add(&s->a->ids[launch->id].device_ns, duration_ns);
-    }
+    if (launch != NULL) prof_sweep_work_of_id(s, launch, duration_ns);
     if (duration_ns == 0) return;
     if (s->running_count == 0 && s->is_used) end_gap(s, launch);
     if (!s->is_used) s->first_ns = s->now_ns;

@@ -300,7 +300,28 @@ TEST(Analysis, MemoryIsChargedToTheScopeThatAllocatedIt) {
     EXPECT_EQ(7, a->memory[PROF_MEMORY_PINNED].held_bytes);
 }
 
-// 70,000 ids are more than are kept; those that are keep their figures.
+// Of a call, each interface that it goes through may have a number and the id; calls that are no launches have it, too.
+TEST(Analysis, LaunchesUnderAnIdCountOnce) {
+    Trace t = small_trace();
+    std::vector<ProfEvent> &calls = t.streams[0].events, &told = t.streams[2].events;
+    for (uint64_t i = 1; i <= 5; i++) { // 1 and 2 are one launch, as are 3 and 4; 5 is none
+        calls.push_back(launch(5000 + static_cast<int64_t>(i), i));
+        if (i == 5) calls.back().kind = PROF_EVENT_CALL;
+        told.push_back(make_event(PROF_EVENT_ID, calls.back().time_ns));
+        told.back().correlation = i;
+        told.back().count = i == 5 ? 43 : 42;
+    }
+    for (uint64_t i : {2, 3, 3})
+        told.push_back(interval(5010, 7, i));
+    Analysed a(t);
+    ASSERT_EQ(1, a->id_count);
+    EXPECT_EQ(42u, a->ids[0].id);
+    EXPECT_EQ(2, a->ids[0].launches);
+    EXPECT_EQ(3, a->ids[0].intervals);
+    EXPECT_EQ(21, a->ids[0].device_ns);
+}
+
+// 70,000 ids are more than are kept; those that are keep their figures. Of several of one launch the first counts.
 TEST(Analysis, IdsOfOtherTools) {
     Trace t = small_trace();
     t.end_ns = 200000;
@@ -311,6 +332,10 @@ TEST(Analysis, IdsOfOtherTools) {
         id.id_kind = static_cast<uint8_t>(i % 3);
         id.count = i % 2 == 0 ? i : UINT64_MAX - i;
         t.streams[0].events.push_back(launch(id.time_ns, i));
+        t.streams[2].events.push_back(id);
+        id.count = i % 2 == 0 ? 2 : UINT64_MAX - 1; // the first or second, if of that kind
+        t.streams[2].events.push_back(id);
+        id.count = ~i;
         t.streams[2].events.push_back(id);
         ProfEvent work = interval(id.time_ns, 2, i);
         t.streams[2].events.push_back(work);

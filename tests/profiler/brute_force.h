@@ -88,8 +88,9 @@ class BruteForce {
         size_t thread;
         std::string call;
         size_t depth;
-        bool has_id = false;
-        std::pair<int, uint64_t> id;
+        bool is_launch;
+        bool has_id = false, has_worked = false;
+        std::pair<int, uint64_t> id = {};
     };
     struct Ordered {
         size_t stream, index;
@@ -175,12 +176,19 @@ class BruteForce {
         device_sum += stop - e.time_ns;
         nodes[path].intervals[phase_]++;
         nodes[path].kernels[phase_] += e.work == PROF_DEVICE_KERNEL;
-        if (launched >= 0 && launches_[e.correlation].has_id) {
-            ids[launches_[e.correlation].id].intervals++;
-            ids[launches_[e.correlation].id].device_ns += stop - e.time_ns;
-        }
+        if (launched >= 0) count_for_id(launches_[e.correlation], stop - e.time_ns);
         nodes[path].device_ns[phase_] += stop - e.time_ns;
         if (stop > e.time_ns) running_.push_back({e.time_ns, stop, path, launched, e.work == PROF_DEVICE_KERNEL});
+    }
+
+    void count_for_id(Launch &launch, int64_t duration) {
+        if (!launch.has_id) return;
+        bool is_first = !launch.has_worked;
+        launch.has_worked = true;
+        ProfId &id = ids[launch.id];
+        id.launches += is_first;
+        id.intervals++;
+        id.device_ns += duration;
     }
 
     void count_cost(size_t s, const std::string &path, ProfCostClass cost, int64_t count) {
@@ -243,10 +251,10 @@ class BruteForce {
 
     void take_id(const ProfEvent &e) {
         auto found = launches_.find(e.correlation);
-        if (found == launches_.end() || found->second.has_id) return;
+        if (found == launches_.end() || !found->second.is_launch || found->second.has_id) return;
         found->second.has_id = true;
         found->second.id = {e.id_kind, e.count};
-        ids[found->second.id].launches++;
+        ids[found->second.id];
     }
 
     void take_stretch(size_t s, BruteNode &node, const std::string &path, const ProfEvent &e) {
@@ -295,7 +303,8 @@ class BruteForce {
             if (e.kind == PROF_EVENT_BEGIN) nodes[path].count[phase_]++;
         } else if (e.kind == PROF_EVENT_LAUNCH || e.kind == PROF_EVENT_CALL) {
             count_cost(s, innermost(s), PROF_COST_RECORD, 1);
-            launches_[e.correlation] = {caller(s), e.time_ns, s, innermost(s), t.stack.size(), false, {}};
+            bool is_launch = e.kind == PROF_EVENT_LAUNCH;
+            launches_[e.correlation] = {caller(s), e.time_ns, s, innermost(s), t.stack.size(), is_launch};
         } else if (e.kind == PROF_EVENT_CAPTURE) {
             captured_[e.node] = caller(s);
         } else if (e.kind == PROF_EVENT_SPLIT && !t.stack.empty()) {

@@ -153,12 +153,17 @@ for i in range(3):
         self.assertIn("Python's scopes were not measured: /no/such/python: there is no such program", done.out)
         text = self.run_tool("profreport", "run", env=environment).out
         self.assertIn("Not corrected for: Python's scopes; profreport --calibrate has not measured what they cost.", text)
-        # A profile that the environment asks for is not the calibration's.
-        other = {**environment, "SHOAL_PROFILE": str(self.folder / "another")}
+        correction = json.loads(self.run_tool("profreport", "run", "--json", env=environment).out)["runs"][0]["correction"]
+        self.assertIn("Not corrected for: Python's scopes;", correction["not_corrected_for"])
+        # Neither a profile that the environment asks for is the calibration's, nor a launcher's rank.
+        temporary = self.folder / "temporary"
+        temporary.mkdir()
+        other = {**environment, "SHOAL_PROFILE": str(self.folder / "another"), "RANK": "3", "WORLD_SIZE": "4", "TMPDIR": str(temporary)}
         done = self.run_tool("profreport", "--calibrate", "--python", sys.executable, env=other)
         self.assertEqual(0, done.code, done)
         self.assertRegex(done.out, r"script +[\d.]+ ns")
         self.assertFalse((self.folder / "another").exists())
+        self.assertEqual([], list(temporary.iterdir()))
         done = self.run_tool("profreport", "run", "--json", env=environment)
         run = json.loads(done.out)["runs"][0]
         recorded, each = run["total"]["main_thread_recorded"], run["correction"]["each_ns"]

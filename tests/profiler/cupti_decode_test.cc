@@ -98,6 +98,7 @@ TEST_F(Decode, Waits) {
         EXPECT_EQ(static_cast<int64_t>(r.end_ns), f.end_ns);
         EXPECT_EQ(r.correlation, f.correlation);
         EXPECT_EQ(PROF_QUEUE_OF_CALLS, f.queue);
+        EXPECT_EQ(PROF_NO_DEVICE, f.device);
     }
     Record of_a_stream = record(RECORD_WAIT); // no thread waits
     of_a_stream.type = 2;
@@ -121,6 +122,7 @@ TEST_F(Decode, Memory) {
             EXPECT_EQ(kinds[type], static_cast<ProfMemory>(f.which));
             EXPECT_EQ(r.bytes, f.count);
             EXPECT_EQ(r.address, f.address);
+            EXPECT_EQ(r.device, f.device);
             EXPECT_EQ(r.correlation, f.correlation);
             EXPECT_EQ(static_cast<int64_t>(r.begin_ns), f.begin_ns);
         }
@@ -138,12 +140,14 @@ TEST_F(Decode, PoolsAndIds) {
         EXPECT_EQ(PROF_EVENT_POOL, f.kind);
         EXPECT_EQ(change, static_cast<ProfPoolChange>(f.which));
         EXPECT_EQ(r.bytes, f.count);
+        EXPECT_EQ(r.device, f.device);
     }
     Record r = record(RECORD_ID);
     r.type = 4;
     r.bytes = UINT64_MAX;
     ProfInterval f = decode_records(&r, 1).intervals[0];
     EXPECT_EQ(PROF_EVENT_ID, f.kind);
+    EXPECT_EQ(PROF_NO_DEVICE, f.device);
     EXPECT_EQ(4, f.which);
     EXPECT_EQ(UINT64_MAX, f.count);
     EXPECT_EQ(r.correlation, f.correlation);

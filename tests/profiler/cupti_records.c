@@ -44,14 +44,16 @@ static void make_of_call(const Record *r, AnyRecord *made) {
                                                .correlationId = r->correlation,
                                                .address = r->address,
                                                .bytes = r->bytes,
-                                               .timestamp = r->begin_ns};
+                                               .timestamp = r->begin_ns,
+                                               .deviceId = r->device};
     } else if (r->kind == RECORD_POOL) {
         made->pool =
             (CUpti_ActivityMemoryPool3){.kind = CUPTI_ACTIVITY_KIND_MEMORY_POOL,
                                         .memoryPoolOperationType = (CUpti_ActivityMemoryPoolOperationType)r->type,
                                         .correlationId = r->correlation,
                                         .size = r->bytes,
-                                        .timestamp = r->begin_ns};
+                                        .timestamp = r->begin_ns,
+                                        .deviceId = r->device};
     } else {
         made->id = (CUpti_ActivityExternalCorrelation){.kind = CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
                                                        .externalKind = (CUpti_ExternalCorrelationKind)r->type,

@@ -446,8 +446,12 @@ TEST_F(Collect, LaunchesUnderIdsOfAnotherTool) {
         for (uint64_t id = 100; id < 103; id++) {
             HOST_TRACE_SCOPE(LEARNING, "A");
             ASSERT_EQ(CUPTI_SUCCESS, push(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, id));
+            void *more = nullptr;
+            CUDA_OK(cudaMalloc(&more, 1 << 16)); // these are no launches
             for (uint64_t i = 0; i <= id - 100; i++)
                 CUDA_OK(gpu_work_first(memory_, BLOCKS, THREADS, stream_));
+            CUDA_OK(cudaStreamSynchronize(stream_));
+            CUDA_OK(cudaFree(more));
             ASSERT_EQ(CUPTI_SUCCESS, pop(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, nullptr));
             CUDA_OK(gpu_work_second(memory_, BLOCKS, THREADS, stream_)); // of none
         }

@@ -225,6 +225,30 @@ TEST_F(Intervals, WhatIsKnownOfCalls) {
     EXPECT_EQ(expected, found);
 }
 
+// What tells no device of its own is of the first that something was recorded of.
+TEST_F(Intervals, TheDeviceOfWhatTellsNone) {
+    ProfInterval wait = make(2000, 2100, 1), pool = make(2200, 2200, 1);
+    wait.kind = PROF_EVENT_WAIT;
+    pool.kind = PROF_EVENT_POOL;
+    wait.queue = pool.queue = PROF_QUEUE_OF_CALLS;
+    wait.device = PROF_NO_DEVICE;
+    pool.device = 3;
+    prof_intervals_add(&intervals_, &wait);
+    EXPECT_EQ(nullptr, prof_intervals_first(&intervals_));
+    prof_intervals_add(&intervals_, &pool);
+    ASSERT_NE(nullptr, prof_intervals_first(&intervals_));
+    EXPECT_EQ(PROF_EVENT_POOL, prof_intervals_first(&intervals_)->kind);
+    intervals_.device = prof_intervals_first(&intervals_)->device;
+    prof_intervals_write(&intervals_, writer_);
+    ASSERT_EQ(STATUS_OK, prof_writer_close(writer_, 1 << 30)) << host_message();
+    writer_ = nullptr;
+    ProfReader *reader = nullptr;
+    ASSERT_EQ(STATUS_OK, prof_reader_open(file_.path(), &reader)) << host_message();
+    ASSERT_EQ(1, prof_reader_stream_count(reader));
+    EXPECT_STREQ("GPU 3: waits, memory", prof_reader_stream(reader, 0)->name);
+    prof_reader_close(reader);
+}
+
 TEST_F(Intervals, AQueueThatIsOutOfAllOrderLosesNothing) {
     // Every batch is before the one before it: at some point times of one stream go backwards, and that is said.
     for (int64_t at = 100; at > 0; at--) {

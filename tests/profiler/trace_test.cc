@@ -350,6 +350,28 @@ TEST(Trace, ClocksThatRunBackwards) {
     EXPECT_EQ(4, a.find("/work")->cell[0].count);
 }
 
+// Codes of threads only, of queues only, and of both.
+TEST(Trace, CodesAreWhereTheyBelong) {
+    static const ProfEventKind both[] = {PROF_EVENT_PHASE, PROF_EVENT_DROPPED, PROF_EVENT_READER};
+    static const ProfEventKind threads[] = {PROF_EVENT_STRETCH, PROF_EVENT_CALL};
+    for (uint64_t code = 1; prof_kind_of_code(code) != PROF_EVENT_OTHER; code++) {
+        ProfEventKind kind = prof_kind_of_code(code);
+        bool is_of_both = std::find(std::begin(both), std::end(both), kind) != std::end(both);
+        bool is_of_threads = std::find(std::begin(threads), std::end(threads), kind) != std::end(threads);
+        for (ProfStreamKind stream : {PROF_STREAM_THREAD, PROF_STREAM_DEVICE}) {
+            Trace t;
+            t.process = make_process(0);
+            t.end_ns = 100;
+            t.names = {make_name("name", HOST_TRACE_IDLE)};
+            t.streams = {{make_stream(0, stream), {make_event(kind, 10)}}};
+            Analysed a(t);
+            bool belongs = is_of_both || is_of_threads == (stream == PROF_STREAM_THREAD);
+            EXPECT_EQ(belongs ? 0u : 1u, a->damage.damaged_blocks) << "code " << code << " on " << stream;
+            EXPECT_EQ(belongs ? 0u : 1u, a->damage.lost_events) << "code " << code << " on " << stream;
+        }
+    }
+}
+
 TEST(Trace, AnotherVersionIsNamed) {
     Trace t = Generator(1).trace(10);
     TraceFile file;
