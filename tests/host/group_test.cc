@@ -437,6 +437,7 @@ TEST_F(DismissingGroupTest, WithoutThoseThatAreAskedToLeave) {
     Message group = last.next(HOST_MESSAGE_GROUP, patience_s);
     while (group.head.value[2] != 0)
         group = last.next(HOST_MESSAGE_GROUP, patience_s);
+    EXPECT_EQ(HOST_MESSAGE_GROUP, group.head.type);
     EXPECT_EQ(3U, workers_of(ask()));
 }
 
