@@ -115,9 +115,12 @@ Status prof_cost_load(const char *path, ProfCost *cost, bool *found) {
 
 static ProfEstimate around(double ns, double half_ns) { return (ProfEstimate){ns - half_ns, ns, ns + half_ns}; }
 
-// `count` times a cost, of which `possible` may or may not have been.
+// `count` times a cost, of which `possible` may or may not have been. A cost is a difference of measurements, and may
+// be below 0: then none of those is the most that it can be.
 static ProfEstimate times(ProfEstimate e, double count, double possible) {
-    return (ProfEstimate){(count - possible) * e.low, (count - 0.5 * possible) * e.median, count * e.high};
+    double least = count - possible;
+    return (ProfEstimate){fmin(count * e.low, least * e.low), (count - 0.5 * possible) * e.median,
+                          fmax(count * e.high, least * e.high)};
 }
 
 static void add_estimate(ProfEstimate *sum, ProfEstimate e) {

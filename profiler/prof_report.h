@@ -38,14 +38,15 @@ typedef enum ProfJsonForm { PROF_JSON_ALL, PROF_JSON_PAGE } ProfJsonForm;
 // out.
 Status prof_run_load(const char *tool, const char *path, unsigned phases, ProfRun *run) HOST_MUST_CHECK;
 // Takes what the profiler costs from the file at `path` (NULL: there is none), if it is of the run's machine; not where
-// scopes outside of loops in full detail would have cost more than a twentieth of the wall clock. Then the recorder's
-// own thread is busy beside the others, which slows them by what no cost of a single scope tells. After a failure the
-// run is corrected by what full detail says of itself.
+// scopes outside of loops in full detail, those of an interpreter and calls of CUDA among them, would have cost more
+// than a twentieth of the wall clock at what a scope of the program's own does. Then the recorder's own thread is busy
+// beside the others, which slows them by what no cost of a single scope tells. After a failure the run is corrected by
+// what full detail says of itself.
 Status prof_run_correct(ProfRun *run, const char *path) HOST_MUST_CHECK;
-// What the run recorded whose cost is not known: " Python's scopes", " calls of CUDA", " Python's scopes and calls of
-// CUDA";
-// "" where there is nothing.
-const char *prof_run_unknown(const ProfRun *run);
+// Scopes and calls of main threads that count for that.
+int64_t prof_run_main_scopes(const ProfRun *run);
+// Of a run that is corrected: what it is not corrected for, in whole sentences; "" where there is nothing.
+const char *prof_run_unknown(const ProfRun *run, char text[512]);
 void prof_run_free(ProfRun *run);
 
 // `all`: also scopes that have less than a thousandth of the time.

@@ -8,7 +8,8 @@ enum { SCOPES_SHOWN = 5 };
 
 static double mebibytes(int64_t bytes) { return (double)bytes / (1 << 20); }
 
-static void print_memory(const ProfFigures *f, FILE *stream) {
+static void print_memory(const ProfSummary *s, FILE *stream) {
+    const ProfFigures *f = &s->total;
     bool is_first = true;
     for (int m = 0; m < PROF_MEMORIES; m++) {
         const ProfMemorySum *memory = &f->memory[m];
@@ -18,7 +19,7 @@ static void print_memory(const ProfFigures *f, FILE *stream) {
                 mebibytes(memory->allocated_bytes), mebibytes(memory->peak_bytes));
         is_first = false;
     }
-    if (!is_first) fprintf(stream, ".\n");
+    if (!is_first) fprintf(stream, "%s.\n", s->worker_count > 1 ? " (each worker at most, added up)" : "");
     int64_t pools = 0;
     for (int c = 0; c < PROF_POOL_CHANGES; c++)
         pools += f->pools[c];
@@ -57,7 +58,7 @@ void prof_report_calls(const ProfSummary *s, FILE *stream) {
         fprintf(stream, "Threads waited for it %" PRId64 " times within calls, %.3f ms in all.\n", f->waits,
                 1e-6 * (double)f->wait_ns);
     }
-    print_memory(f, stream);
+    print_memory(s, stream);
     print_scopes(s, stream);
     if (f->ids > 0)
         fprintf(stream, "Launches were made under %" PRId64 " ids of another tool; --json has them.\n", f->ids);

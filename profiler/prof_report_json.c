@@ -265,6 +265,8 @@ static void put_correction(FILE *stream, bool *first, const ProfRun *run) {
     put_estimate(stream, &in, "costs_ns", run->correction.costs_ns);
     put_estimate(stream, &in, "full_detail_ns", run->correction.excess_ns);
     put_estimate(stream, &in, "wall_ns", run->correction.wall_ns);
+    char unknown[512];
+    prof_json_text(stream, &in, "not_corrected_for", prof_run_unknown(run, unknown));
     fputc('}', stream);
 }
 

@@ -176,8 +176,7 @@ static void print_cost(const ProfRun *run, FILE *stream) {
     if (!run->is_corrected) {
         fprintf(stream, "Not corrected for the profiler's own cost: ");
         if (run->is_too_dense) {
-            fprintf(stream, "scopes are too dense, %" PRId64 " on main threads.\n",
-                    s->total.main_costs[PROF_COST_SCOPE]);
+            fprintf(stream, "scopes are too dense, %" PRId64 " on main threads.\n", prof_run_main_scopes(run));
         } else {
             fprintf(stream, "profreport --calibrate measures it, once per machine.\n");
         }
@@ -187,12 +186,9 @@ static void print_cost(const ProfRun *run, FILE *stream) {
     if (run->has_cost) {
         print_part(s->excess.units > 0 ? "Scopes elsewhere took" : "The profiler's own cost", c->costs_ns, wall_ns,
                    stream);
-    } else {
-        fprintf(stream, "Scopes elsewhere are not corrected for: profreport --calibrate measures their cost.\n");
     }
-    const char *unknown = prof_run_unknown(run);
-    if (run->has_cost && unknown[0] != '\0')
-        fprintf(stream, "Not corrected for:%s; profreport --calibrate has not measured what they cost.\n", unknown);
+    char unknown[512];
+    if (prof_run_unknown(run, unknown)[0] != '\0') fprintf(stream, "%s\n", unknown);
     fprintf(stream, "%.6f s raw, %.6f s corrected (%.6f to %.6f).\n", 1e-9 * wall_ns, 1e-9 * c->wall_ns.median,
             1e-9 * c->wall_ns.low, 1e-9 * c->wall_ns.high);
 }

@@ -99,14 +99,18 @@ Status prof_run_load(const char *tool, const char *path, unsigned phases, ProfRu
     return status;
 }
 
+int64_t prof_run_main_scopes(const ProfRun *run) {
+    const int64_t *costs = run->summary.total.main_costs;
+    return costs[PROF_COST_SCOPE] + costs[PROF_COST_SCRIPT] + costs[PROF_COST_CALL];
+}
+
 static Status take_cost(ProfRun *run, const char *path) {
     TRY(prof_cost_load(path, &run->cost, &run->has_cost));
     for (int32_t i = 0; i < run->summary.worker_count; i++) {
         if (strcmp(run->summary.workers[i].process.host, run->cost.host) != 0) run->has_cost = false;
     }
-    const ProfFigures *f = &run->summary.total;
-    double scopes_ns = (double)f->main_costs[PROF_COST_SCOPE] * run->cost.each_ns[PROF_COST_SCOPE].median;
-    run->is_too_dense = run->has_cost && 20.0 * scopes_ns > (double)f->wall_ns;
+    double scopes_ns = (double)prof_run_main_scopes(run) * run->cost.each_ns[PROF_COST_SCOPE].median;
+    run->is_too_dense = run->has_cost && 20.0 * scopes_ns > (double)run->summary.total.wall_ns;
     run->has_cost = run->has_cost && !run->is_too_dense;
     return STATUS_OK;
 }
@@ -124,12 +128,27 @@ Status prof_run_correct(ProfRun *run, const char *path) {
     return taken;
 }
 
-const char *prof_run_unknown(const ProfRun *run) {
-    static const char *const texts[] = {"", " Python's scopes", " calls of CUDA", " Python's scopes and calls of CUDA"};
+const char *prof_run_unknown(const ProfRun *run, char text[512]) {
+    static const char *const classes[] = {"", "Python's scopes", "calls of CUDA", "Python's scopes and calls of CUDA"};
     const ProfFigures *f = &run->summary.total;
     int script = f->costs[PROF_COST_SCRIPT] > 0 && !run->cost.is_known[PROF_COST_SCRIPT];
     int call = f->costs[PROF_COST_CALL] > 0 && !run->cost.is_known[PROF_COST_CALL];
-    return texts[script + 2 * call];
+    int length = 0;
+    text[0] = '\0';
+    if (!run->has_cost) {
+        length =
+            snprintf(text, 512, "Scopes elsewhere are not corrected for: profreport --calibrate measures their cost.");
+    } else if (script + call > 0) {
+        length = snprintf(text, 512, "Not corrected for: %s; profreport --calibrate has not measured what they cost.",
+                          classes[script + 2 * call]);
+    }
+    if (f->ids > 0) {
+        snprintf(
+            text + length, 512 - (size_t)length,
+            "%sNot measured, and not corrected for: that CUPTI records each call once more, for ids of another tool.",
+            length > 0 ? " " : "");
+    }
+    return text;
 }
 
 void prof_run_free(ProfRun *run) {

@@ -208,7 +208,9 @@ static void add_figures(ProfFigures *to, const ProfFigures *from) {
     memcpy(more, from, sizeof *from);
     for (size_t i = 0; i < sizeof sum / sizeof sum[0]; i++)
         sum[i] += more[i];
+    int64_t of_one = to->pool_peak_bytes > from->pool_peak_bytes ? to->pool_peak_bytes : from->pool_peak_bytes;
     memcpy(to, sum, sizeof *to);
+    to->pool_peak_bytes = of_one;
 }
 
 // ---- scopes --------------------------------------------------------------------------------------------------------

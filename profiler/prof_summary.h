@@ -17,7 +17,8 @@ extern "C" {
 
 enum { PROF_ALL_PHASES = (1 << HOST_TRACE_PHASES) - 1 };
 
-// int64_t only, so that figures add up field by field.
+// int64_t only, so that figures add up field by field: peaks are then each worker's at most, added up; but that of
+// pools is of one pool, and of several workers the highest.
 typedef struct ProfFigures {
     int64_t wall_ns, threads, thread_ns, main_ns;    // thread_ns: of all threads
     int64_t bound_ns[PROF_BOUNDS];                   // adds up to wall_ns

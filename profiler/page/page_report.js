@@ -37,16 +37,18 @@ function warnings(run) {
 
 function costText(run) {
   const total = run.total;
-  if (run.is_too_dense_to_correct)
+  if (run.is_too_dense_to_correct) {
+    const {scope, script, call} = total.main_thread_recorded;
     return `Not corrected for the profiler's own cost: scopes are too dense, ${
-      whole(total.main_thread_recorded.scope)} on main threads.`;
+      whole(scope + script + call)} on main threads.`;
+  }
   if (run.correction === null)
     return "Not corrected for the profiler's own cost: profreport --calibrate measures it, once per machine.";
   const wall = run.correction.wall_ns;
   const cost = (ns) => percent(share(total.wall_ns - ns, total.wall_ns), 3);
   return `The profiler's own cost: ${cost(wall.median)} of the wall clock (95% interval ${cost(wall.high)} to ${
            cost(wall.low)}): ` +
-    `${duration(total.wall_ns)} raw, ${duration(wall.median)} corrected.`;
+    `${duration(total.wall_ns)} raw, ${duration(wall.median)} corrected. ${run.correction.not_corrected_for}`.trimEnd();
 }
 
 function configurationText(c) {
@@ -147,13 +149,14 @@ function categorySection(run, meanings) {
 }
 
 // What calls allocated meanwhile; null where they did not.
-function memoryText(device) {
-  const used = Object.entries(device.memory).filter(([, m]) => m.allocations > 0);
+function memoryText(run) {
+  const used = Object.entries(run.total.device.memory).filter(([, m]) => m.allocations > 0);
   if (used.length === 0) return null;
   const mebibytes = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
   const words = used.map(([kind, m]) => `${kind}, ${plural(m.allocations, "time")}, ${
                            mebibytes(m.allocated_bytes)}, at most ${mebibytes(m.peak_bytes)} held`);
-  return make("p", {}, `Memory that was allocated: ${words.join("; ")}.`);
+  const several = run.workers.length + run.hidden_workers > 1 ? " (each worker at most, added up)" : "";
+  return make("p", {}, `Memory that was allocated: ${words.join("; ")}${several}.`);
 }
 
 // ---- the GPU --------------------------------------------------------------------------------------------------------
@@ -171,7 +174,7 @@ function gpuSection(run, meanings) {
       fact("device fill while kernels run", d.fill_of_ns > 0 ? percent(share(d.fill_ns, d.fill_of_ns)) : null),
       fact("intervals", whole(d.intervals)), fact("gaps", whole(d.gaps)),
       fact("waits of threads for it", d.waits > 0 ? `${whole(d.waits)}, ${duration(d.wait_ns)}` : null)),
-    memoryText(d), make("h3", {}, "What it does"),
+    memoryText(run), make("h3", {}, "What it does"),
     bar(works, sum(works.map(([, ns]) => ns)), {text: duration, label: "what the GPU does"}),
     legend(works.filter(([, ns]) => ns > 0).map(([n]) => n)), make("h3", {}, "Why it waits"),
     gapSum > 0 ? bar(gaps, gapSum, {label: "gaps by cause"}) : null,

@@ -173,6 +173,26 @@ TEST(Cost, WhatFallsWhileADeviceIsBusyMayNotCount) {
     EXPECT_DOUBLE_EQ(100000 - 3 * 600, c.wall_ns.high);
 }
 
+// A cost is a difference of measurements: where it is below 0, the interval still has none of what may not count and
+// all.
+TEST(Cost, BelowNothingStaysAnInterval) {
+    ProfCost cost = {};
+    cost.is_known[PROF_COST_CALL] = true;
+    ProfSummary summary = {};
+    summary.total.wall_ns = 100000;
+    summary.total.main_costs[PROF_COST_CALL] = 1000;
+    summary.total.covered_costs[PROF_COST_CALL] = 400;
+    for (ProfEstimate e : {ProfEstimate{-10, -10, -10}, ProfEstimate{-10, -2, 8}, ProfEstimate{-6, 4, 8}}) {
+        cost.each_ns[PROF_COST_CALL] = e;
+        ProfCorrection c = prof_cost_correct(&cost, &summary);
+        EXPECT_EQ(100000 - 800 * e.median, c.wall_ns.median);
+        EXPECT_EQ(1000 * e.low, c.costs_ns.low);
+        EXPECT_EQ((e.high < 0 ? 600 : 1000) * e.high, c.costs_ns.high);
+        EXPECT_LE(c.wall_ns.low, c.wall_ns.median);
+        EXPECT_LE(c.wall_ns.median, c.wall_ns.high);
+    }
+}
+
 TEST(Cost, ScopesBelowAScopeAreItsEntriesWithin) {
     Trace t;
     t.process = make_process(0);

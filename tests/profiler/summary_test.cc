@@ -76,8 +76,10 @@ TEST(Summary, AddsUpOnRandomTraces) {
                 const ProfFigures &f = s->workers[w].figures;
                 expect_sums(f, phases);
                 expect_categories(**workers[static_cast<size_t>(w)], f, phases);
+                int64_t pool = std::max(total.pool_peak_bytes, f.pool_peak_bytes);
                 for (size_t k = 0; k < sizeof total / sizeof(int64_t); k++)
                     reinterpret_cast<int64_t *>(&total)[k] += reinterpret_cast<const int64_t *>(&f)[k];
+                total.pool_peak_bytes = pool; // of one pool
             }
             EXPECT_EQ(0, memcmp(&total, &s->total, sizeof total));
             int64_t of_scopes = 0, of_roots = 0;
@@ -142,11 +144,20 @@ TEST(Summary, MeanAndSpreadOfWorkers) {
     EXPECT_NEAR(0.7, prof_summary_bound(s.operator->(), PROF_BOUND_HOST, &deviation), 1e-12);
 }
 
-std::string printed(const Trace &trace) {
-    TraceFile file;
-    write_trace(trace, file.path());
+std::string printed(const std::vector<Trace> &traces) {
+    TraceFile folder; // a path
     ProfRun run;
-    if (prof_run_load("test", file.path(), PROF_ALL_PHASES, &run) != STATUS_OK) return host_message();
+    mkdir(folder.path(), 0700);
+    std::vector<std::string> files;
+    for (const Trace &trace : traces) {
+        files.push_back(std::string(folder.path()) + "/" + std::to_string(files.size()) + ".trace");
+        write_trace(trace, files.back().c_str());
+    }
+    Status status = prof_run_load("test", folder.path(), PROF_ALL_PHASES, &run);
+    for (const std::string &file : files)
+        unlink(file.c_str());
+    rmdir(folder.path());
+    if (status != STATUS_OK) return host_message();
     char *text = nullptr;
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
@@ -157,6 +168,8 @@ std::string printed(const Trace &trace) {
     prof_run_free(&run);
     return result;
 }
+
+std::string printed(const Trace &trace) { return printed(std::vector<Trace>{trace}); }
 
 TEST(Summary, TheReportOfAGpu) {
     Trace t = gpu_trace();
@@ -198,6 +211,13 @@ TEST(Summary, TheReportOfCalls) {
           "Pools: 1 made, 0 trimmed, 0 destroyed; none had more than 1.000 MiB.",
           "Launches were made under 1 ids of another tool; --json has them."})
         EXPECT_NE(std::string::npos, text.find(words)) << words << "\n" << text;
+    // Of several workers: a pool is one worker's, and what they held is added up.
+    Trace other = t;
+    other.streams[1].events[2].count = 5 << 20;
+    text = printed({t, other});
+    for (const char *words : {"Pools: 2 made, 0 trimmed, 0 destroyed; none had more than 5.000 MiB.",
+                              "at most 6.000 MiB held (each worker at most, added up).\n"})
+        EXPECT_NE(std::string::npos, text.find(words)) << words << "\n" << text;
 }
 
 TEST(Summary, DenseScopesAreNotCorrectedFor) {
@@ -212,10 +232,12 @@ TEST(Summary, DenseScopesAreNotCorrectedFor) {
     ASSERT_EQ(STATUS_OK, prof_cost_save(&cost, costs.path())) << host_message();
     for (int scopes : {4, 6, 5}) { // of 1000 ns
         Trace t = gpu_trace();
+        t.names.push_back(make_name("step", HOST_TRACE_HOST, PROF_LAYER_SCRIPT));
+        const uint32_t names[] = {0, 2, 4}; // the program's own, a call, an interpreter's
         set_text(t.process.host, scopes == 5 ? "elsewhere" : host);
         t.streams[0].events.clear();
         for (int i = 0; i < scopes; i++) {
-            t.streams[0].events.push_back(begin(10 * i, 0));
+            t.streams[0].events.push_back(begin(10 * i, names[i % 3]));
             t.streams[0].events.push_back(end(10 * i + 5));
         }
         unlink(file.path());
@@ -225,8 +247,30 @@ TEST(Summary, DenseScopesAreNotCorrectedFor) {
         ASSERT_EQ(STATUS_OK, prof_run_correct(&run, costs.path())) << host_message();
         EXPECT_EQ(scopes == 4, run.has_cost);
         EXPECT_EQ(scopes == 6, run.is_too_dense);
+        EXPECT_EQ(scopes, prof_run_main_scopes(&run));
         prof_run_free(&run);
     }
+}
+
+// What a corrected run is not corrected for.
+TEST(Summary, WhatIsNotCorrectedForIsSaid) {
+    ProfRun run = {};
+    char text[512];
+    int64_t *costs = run.summary.total.costs;
+    run.has_cost = true;
+    EXPECT_STREQ("", prof_run_unknown(&run, text));
+    costs[PROF_COST_CALL] = 1;
+    const char calls[] = "Not corrected for: calls of CUDA; profreport --calibrate has not measured what they cost.";
+    EXPECT_STREQ(calls, prof_run_unknown(&run, text));
+    run.summary.total.ids = 3;
+    EXPECT_EQ(std::string(calls) + " Not measured, and not corrected for: that CUPTI records each call once more, for "
+                                   "ids of another tool.",
+              prof_run_unknown(&run, text));
+    costs[PROF_COST_SCRIPT] = 1;
+    EXPECT_EQ(0u,
+              std::string(prof_run_unknown(&run, text)).find("Not corrected for: Python's scopes and calls of CUDA;"));
+    run.has_cost = false;
+    EXPECT_EQ(0u, std::string(prof_run_unknown(&run, text)).find("Scopes elsewhere are not corrected for: "));
 }
 
 TEST(Summary, WhyThereIsNoGpuTime) {
