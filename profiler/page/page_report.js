@@ -39,7 +39,8 @@ function costText(run) {
   const total = run.total;
   if (run.is_too_dense_to_correct) {
     const {scope, script, call} = total.main_thread_recorded;
-    return `Not corrected for the profiler's own cost: scopes are too dense, ${whole(scope + script + call)} on main threads.`;
+    return `Not corrected for the profiler's own cost: scopes are too dense, ${
+      whole(scope + script + call)} on main threads.`;
   }
   if (run.correction === null)
     return "Not corrected for the profiler's own cost: profreport --calibrate measures it, once per machine.";
