@@ -466,7 +466,7 @@ class Cuda(ObjectiveTest):
 
     def test_who_joins_goes_to_the_cpu(self):
         """It learns what to compute when it has opened its device."""
-        call = self.args("objective:rastrigin")
+        call = self.args("objective:sleep:20")  # long enough to be looked at
         expected = self.good(*call, "--out", self.path())
         run = self.begin(*call, "--bind-address=tcp://127.0.0.1:*", "--min-workers=2", workers=1, tool=ESRUN)
         run.wait_for_workers(1)
@@ -479,7 +479,7 @@ class Cuda(ObjectiveTest):
             self.assertGreater(done["workers"]["other_items"], 0)
             _, err = joined.communicate(timeout=PATIENCE_S)
             self.assertEqual(0, joined.returncode, err)
-            self.assertIn("evaluates objective:rastrigin on cpu:", err)
+            self.assertIn("evaluates objective:sleep:20 on cpu:", err)
 
 
 if __name__ == "__main__":
