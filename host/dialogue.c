@@ -217,8 +217,9 @@ static Status fail_said(HostDialogue *d, const char *what) {
     char shown[64];
     size_t length = 0;
     while (length < d->have && length < sizeof shown - 1 && d->text[length] != '\n') {
-        unsigned char c = (unsigned char)d->text[length];
-        shown[length++] = c < ' ' || c == 127 ? '?' : (char)c;
+        char c = d->text[length];
+        shown[length++] = c;
+        if ((unsigned char)c < ' ' || c == 127) shown[length - 1] = '?';
     }
     shown[length] = '\0';
     give_up(d);

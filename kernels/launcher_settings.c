@@ -179,7 +179,7 @@ Status launch_read_settings(LaunchRun *run, int argc, char **argv) {
     if (launch_is_helper(run)) return STATUS_OK;
     TRY(launch_check_workers(run));
     const char *source = "";
-    Subject subject;
+    Subject subject = {.sim = NULL};
     TRY(read_file(run, &source));
     TRY(find_subject(run, source, &subject));
     if (subject.sim != NULL) {
