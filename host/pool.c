@@ -14,7 +14,7 @@
 #include "host/pool_cpu.h"
 #include "host/trace.h"
 
-enum { CACHE_LINE_BYTES = 64, SPIN_ROUNDS = 2000, STACK_BYTES = 2 << 20 };
+enum { CACHE_LINE_BYTES = 64, SPIN_ROUNDS = 2000, STACK_BYTES = 8 << 20 };
 
 // A 32-bit word that threads wait on: they spin a little, then sleep in the kernel.
 typedef struct Gate {
