@@ -57,14 +57,15 @@ class TrainersFaultTests(StopTests):
         super().setUp()
         self.expected = self.reference(checkpoint_every=50)
 
-    def inject(self, hurt, *more, **options):
+    def inject(self, hurt, *more, steps=STEPS, **options):
         """hurt(run) at a random moment; the run and what that gave. There is no checkpoint meanwhile."""
-        run = self.begin_trainers(self.TRAINERS, *self.args(checkpoint_every=50), *more, environment=self.SLOW, **options)
+        run = self.begin_trainers(self.TRAINERS, *self.args(checkpoint_every=50, **self.length(steps)), *more,
+                                  environment=self.SLOW, **options)  # fmt: skip
         run.wait_for_workers(run.workers)
         self.wait_for_trainers(run, self.TRAINERS)
         run.wait_for_rows(2)
         time.sleep(self.random.uniform(0, 0.15))
-        self.assertLess(run.rows(), STEPS, "too late")
+        self.assertLess(run.rows(), steps, "too late")
         return run, hurt(run)
 
     def killed(self, *counts, **options):
@@ -111,13 +112,15 @@ class TrainersFaultTests(StopTests):
 
     def test_the_lead_twice(self):
         """The second one, too, has all rows from the others, with the tests'."""
-        run, first = self.inject(self.kill_lead)
+        steps = 40  # long enough for two leads to die
+        expected = self.reference(checkpoint_every=50, **self.length(steps))
+        run, first = self.inject(self.kill_lead, steps=steps)
         self.wait_for_trainers(run, self.TRAINERS)
         rows_before = run.rows()
         run.wait_until(lambda: run.pids("trainer") not in ([], [first]), "another lead")
-        run.wait_until(lambda: run.rows() > rows_before or run.rows() >= STEPS - 1, "a step of it")
+        run.wait_until(lambda: run.rows() > rows_before or run.rows() >= steps - 1, "a step of it")
         self.kill_lead(run)
-        self.same_end(self.expected, run)
+        self.same_end(expected, run)
 
     def kill_lead(self, run):
         pid = run.pids("trainer")[0]
