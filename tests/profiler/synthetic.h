@@ -146,6 +146,15 @@ inline void write_trace(const Trace &trace, const char *path, size_t chunk = 100
     }
 }
 
+// What is left to read of a stream.
+inline std::vector<ProfEvent> read_stream(ProfReader *reader, int stream) {
+    std::vector<ProfEvent> events;
+    ProfEvent event = {};
+    while (prof_reader_next(reader, stream, &event))
+        events.push_back(event);
+    return events;
+}
+
 // An analysis that frees itself.
 class Analysed {
   public:

@@ -10,14 +10,6 @@
 namespace profiler_test {
 namespace {
 
-std::vector<ProfEvent> read_stream(ProfReader *reader, int stream) {
-    std::vector<ProfEvent> events;
-    ProfEvent event = {};
-    while (prof_reader_next(reader, stream, &event))
-        events.push_back(event);
-    return events;
-}
-
 // What is said by an event of kind OTHER.
 void expect_note(const ProfEvent &expected, const ProfEvent &found) {
     switch (expected.kind) {
