@@ -184,6 +184,8 @@ class CudaBatchTest : public CudaTest {
         for (int i = 0; i < sim_spec_count(); i++) {
             for (bool randomised : {false, true}) {
                 const SimSpec *sim = sim_spec_at(i);
+                if (is_heavy(sim) && autoreset != KERN_AUTORESET_SAME_STEP && (i + autoreset + randomised) % 2 != 0)
+                    continue;
                 SCOPED_TRACE(std::string(sim->name) + (randomised ? ", randomised" : ""));
                 // Of the heavy ones: a part of a block, then another with one env.
                 const int64_t envs = !is_heavy(sim) ? sizes[(i + randomised) % 5] : randomised ? 33 : 5;

@@ -336,7 +336,7 @@ TEST_P(BatchTest, PaddingDoesNotMatter) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sims, BatchTest, testing::Range(0, sim_spec_count()),
+INSTANTIATE_TEST_SUITE_P(Sims, BatchTest, testing::ValuesIn(test_sims()),
                          [](const auto &of) { return std::string(sim_spec_at(of.param)->name); });
 
 // ---- NaN and infinity ----------------------------------------------------------------------------------------------
