@@ -4,6 +4,7 @@
 #include "es/es_best.h"
 #include "es/es_remote.h"
 #include "es/es_trainers.h"
+#include "host/plural.h"
 #include "kernels/launcher.h"
 #include "kernels/objective_library.h"
 #include "profiler/prof_launch.h"
@@ -63,8 +64,8 @@ static Status plan_run(KernBackend *backend, const void *values, KernRunPlan *pl
         return STATUS_OK;
     }
     snprintf(plan->work, sizeof plan->work,
-             "population: %lld members x %lld episodes, at most %lld env steps in a generation", (long long)config->pop,
-             (long long)config->episodes, (long long)plan->env_steps);
+             "population: %lld members x %lld episode%s, at most %lld env steps in a generation", (long long)config->pop,
+             (long long)config->episodes, host_plural(config->episodes), (long long)plan->env_steps);
     return STATUS_OK;
 }
 

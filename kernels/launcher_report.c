@@ -5,6 +5,7 @@
 
 #include "host/clock.h"
 #include "host/json_text.h"
+#include "host/plural.h"
 #include "kernels/launcher_run.h"
 
 // "key": "text"
@@ -154,7 +155,8 @@ Status launch_print_plan(const LaunchRun *run, const KernRunPlan *plan, FILE *st
         return STATUS_OK;
     }
     fprintf(stream, "%s on %s\n", run->options.env, run->device.text);
-    fprintf(stream, launch_is_objective(run) ? "%d parameters\n" : "policy: %d parameters\n", plan->params);
+    fprintf(stream, "%s%d parameter%s\n", launch_is_objective(run) ? "" : "policy: ", plan->params,
+            host_plural(plan->params));
     fprintf(stream, "%s\n", plan->work);
     host_plan_print(&plan->memory, "memory", stream);
     return STATUS_OK;
@@ -250,14 +252,15 @@ void launch_print_result(const LaunchRun *run, const char *folder, FILE *stream)
         put_result(run, folder, hash, stream);
         return;
     }
-    fprintf(stream, "%s: %s after %lld %ss, %lld %s, %.2f s of training\n", run->options.env, run->outcome,
-            (long long)run->at.done, run->trainer->step, (long long)run->at.env_steps,
-            launch_is_objective(run) ? "evaluations" : "env steps", run->at.train_s);
+    fprintf(stream, "%s: %s after %lld %s%s, %lld %s%s, %.2f s of training\n", run->options.env, run->outcome,
+            (long long)run->at.done, run->trainer->step, host_plural(run->at.done), (long long)run->at.env_steps,
+            launch_is_objective(run) ? "evaluation" : "env step", host_plural(run->at.env_steps), run->at.train_s);
     if (launch_is_objective(run)) {
         print_fitness(run, stream);
     } else if (run->is_tested) {
-        fprintf(stream, "return %.2f +- %.2f over %lld episodes on unused seeds, without noise (solved at %g)\n",
+        fprintf(stream, "return %.2f +- %.2f over %lld episode%s on unused seeds, without noise (solved at %g)\n",
                 run->test.return_mean, run->test.return_std, (long long)run->options.test_episodes,
+                host_plural(run->options.test_episodes),
                 run->options.target);
     }
     fprintf(stream, "parameters %s\n", hash);

@@ -140,11 +140,15 @@ class Inside(WorkersTest):
         return {**self.SLOW, **plain, "SHOAL_TEST_FAULT": f"{kind}:{generation}:{member}:{self.marker}"}
 
     def test_a_thread_that_spins(self):
-        expected = self.reference()
-        run = self.begin(*self.args(), "--hang-limit=1", environment={**self.fault("spin"), "SHOAL_TEST_SLOW_MS": "60"})
-        run.wait_for_status(lambda s: s["failures"]["hangs"] >= 1, "a hang")
+        expected = self.reference(generations=16)  # long enough for it to end
+        run = self.begin(*self.args(generations=16), "--hang-limit=1", environment={**self.fault("spin"), "SHOAL_TEST_SLOW_MS": "60"})
+        seen = run.wait_for_status(lambda s: any(w["state"] == "hangs" for w in s["workers"]), "a hang")
         self.assertTrue(self.marker.exists())
-        self.same_end(expected, run)
+        (pid,) = [w["pid"] for w in seen["workers"] if w["state"] == "hangs"]
+        run.wait_until(lambda: state(pid) in (None, "Z"), "the end of what hangs")
+        done = self.same_end(expected, run)
+        self.assertRegex(done["stderr"], rf"process {pid}: no progress for \d[.\d]* s \(--hang-limit 1\): it ends itself\n")
+        self.assertRegex(done["stderr"], rf"\(process {pid}\) ended with status 75, for it hung \(--hang-limit 1\); ")
 
     def test_a_long_step_is_no_hang(self):
         """An evaluation of 3 s, under a limit of 1 s: its thread looks for a stop meanwhile."""
