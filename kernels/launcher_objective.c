@@ -65,7 +65,11 @@ static void put_info(const KernObjectiveInfo *info, FILE *stream) {
 }
 
 static void print_target(const KernObjectiveInfo *info, FILE *stream) {
-    if (info->target < KERN_TARGET_NONE) fprintf(stream, ", solved at %g", info->target);
+    if (info->target < KERN_TARGET_NONE) {
+        fprintf(stream, ", solved at %g", info->target);
+    } else {
+        fputs(", target: none", stream);
+    }
 }
 
 void launch_list_objectives(const LaunchRun *run, FILE *stream) {

@@ -2,6 +2,7 @@
 // everything is the caller's to check.
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host/clock.h"
 #include "host/json_text.h"
@@ -90,6 +91,17 @@ static void list_params(const SimSpec *sim, bool json, FILE *stream) {
     }
 }
 
+typedef struct Listed {
+    const KernTrainer *trainer;
+    bool is_objective, has_target;
+} Listed;
+
+static bool is_listed(const void *context, const char *name) {
+    const Listed *l = context;
+    if (strcmp(name, "target") == 0) return l->has_target;
+    return l->trainer->applies == NULL || l->trainer->applies(name, l->is_objective);
+}
+
 Status launch_default_settings(const KernTrainer *trainer, const SimSpec *sim, const KernObjective *objective,
                                char **json) {
     HostConfig config;
@@ -99,7 +111,8 @@ Status launch_default_settings(const KernTrainer *trainer, const SimSpec *sim, c
     Status status = host_config_set(&config, CONFIG_ARGS, "env", sim != NULL ? sim->name : objective->name);
     if (status == STATUS_OK)
         status = sim != NULL ? trainer->defaults(&config, sim) : trainer->objective_defaults(&config, objective);
-    if (status == STATUS_OK) status = host_config_to_json(&config, json);
+    Listed listed = {trainer, sim == NULL, host_config_real(&config, "target") < KERN_TARGET_NONE};
+    if (status == STATUS_OK) status = host_config_some_to_json(&config, is_listed, &listed, json);
     free(values);
     return status;
 }
@@ -162,28 +175,42 @@ Status launch_print_plan(const LaunchRun *run, const KernRunPlan *plan, FILE *st
     return STATUS_OK;
 }
 
+// Members that this process has evaluated, alone or beside others.
+static int64_t items_here(const LaunchRun *run) {
+    return run->at.items - run->begun_items - run->figures.other_items - run->figures.lost_items;
+}
+
 static void put_workers(const LaunchRun *run, FILE *stream) {
     HostMemberFigures f = host_member_figures(run->member);
     fprintf(stream, ", \"workers\": {\"evaluators\": %lld", (long long)f.evaluators);
 #define PUT_FIGURE(name, meaning) fprintf(stream, ", \"%s\": %lld", #name, (long long)f.name);
     HOST_MEMBER_FIGURES(PUT_FIGURE)
 #undef PUT_FIGURE
+    if (launch_has_evaluators(run)) {
+        fprintf(stream, ", \"here_items\": %lld, \"earlier_items\": %lld", (long long)items_here(run),
+                (long long)run->begun_items);
+    }
     fputc('}', stream);
 }
 
 static void print_workers(const LaunchRun *run, FILE *stream) {
     HostMemberFigures f = host_member_figures(run->member);
-    if (run->trainer->workers->evaluate == NULL) {
-        fprintf(stream, "%lld groups of trainers; %lld bytes between them\n", (long long)f.groups,
-                (long long)f.collective_bytes);
+    char since[64] = "";
+    if (run->begun > 0)
+        snprintf(since, sizeof since, ", since %s %lld", run->trainer->step, (long long)run->begun);
+    if (!launch_has_evaluators(run)) {
+        fprintf(stream, "%lld group%s of trainers; %lld byte%s between them%s\n", (long long)f.groups,
+                host_plural(f.groups), (long long)f.collective_bytes, host_plural(f.collective_bytes), since);
         return;
     }
-    fprintf(
-        stream,
-        "with evaluators: %lld members here, %lld elsewhere, %lld twice, %lld lost; results of %lld bytes, parameters "
-        "of %lld bytes by message\n",
-        (long long)f.own_items, (long long)f.other_items, (long long)f.repeated_items, (long long)f.lost_items,
-        (long long)f.result_bytes, (long long)f.payload_bytes);
+    int64_t here = items_here(run);
+    fprintf(stream, "with evaluators: %lld member%s here, %lld elsewhere", (long long)here, host_plural(here),
+            (long long)run->figures.other_items);
+    if (run->begun > 0)
+        fprintf(stream, ", %lld before %s %lld", (long long)run->begun_items, run->trainer->step, (long long)run->begun);
+    fprintf(stream, ", %lld twice, %lld lost; results of %lld byte%s, parameters of %lld byte%s by message%s\n",
+            (long long)f.repeated_items, (long long)run->figures.lost_items, (long long)f.result_bytes,
+            host_plural(f.result_bytes), (long long)f.payload_bytes, host_plural(f.payload_bytes), since);
 }
 
 static void put_number(FILE *stream, double value, bool is_known) {

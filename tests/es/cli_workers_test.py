@@ -48,6 +48,20 @@ class Hash(WorkersTest):
                 done = self.same_end(expected, self.begin(*args, "--min-workers=3", workers=3, tool=ESRUN))
                 self.assertGreater(done["workers"]["other_items"], 0)
 
+    def test_what_is_said_of_the_whole_run(self):
+        """Who evaluated its members: also those before this start, and those that nobody could help with."""
+        out, options = self.path(), ["--threads=1", "--bind=none", "--device=cpu", "--quiet"]
+        whole = r"with evaluators: (\d+) members? here, (\d+) elsewhere, \d+ twice, 0 lost; "
+        alone = self.call(*self.args(generations=3), "--bind-address=tcp://127.0.0.1:*", "--quiet", "--out", out)
+        self.assertEqual(("96", "0"), re.search(whole, alone.out).groups(), alone)
+        parts = whole.replace("elsewhere, ", "elsewhere, (\\d+) before generation 3, ")
+        done = self.call("--resume", out, "--generations=12", "--workers=2", "--min-workers=2", *options)
+        here, elsewhere, before = map(int, re.search(parts, done.out).groups())
+        self.assertEqual((96, 9 * 32), (before, here + elsewhere), done)
+        self.assertIn("by message, since generation 3\n", done.out)
+        again = self.good("--resume", out, "--generations=14", "--workers=2", "--min-workers=2", *options[:-1])["workers"]
+        self.assertEqual((12 * 32, 2 * 32), (again["earlier_items"], again["here_items"] + again["other_items"]))
+
     def test_nothing_is_left(self):
         run = self.begin(*self.args(), workers=3, environment=self.SLOW)
         run.wait_for_workers(3)
