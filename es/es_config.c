@@ -67,8 +67,9 @@ static const char *const of_simulators[] = {"episodes",   "hidden",    "recurren
                                             "precision",  "normalize", "common_random", "test_episodes",
                                             "time_limit", "set",       "randomize",     NULL};
 
-bool es_config_applies(const char *name, bool to_objective) {
-    const char *const *other = to_objective ? of_simulators : of_objectives;
+bool es_config_applies(const char *name, KernObjectiveKind to) {
+    const char *const *other = to != KERN_OBJECTIVE_NONE ? of_simulators : of_objectives;
+    if (strcmp(name, "lib_hash") == 0) return to == KERN_OBJECTIVE_LIB;
     while (*other != NULL && strcmp(*other, name) != 0)
         other++;
     return *other == NULL;

@@ -119,8 +119,8 @@ typedef struct KernTrainer {
     Status (*defaults)(HostConfig *config, const SimSpec *sim);
     // The same of an objective without a simulator. NULL: it trains on simulators alone.
     Status (*objective_defaults)(HostConfig *config, const KernObjective *objective);
-    // Whether a setting means anything for an objective, or for a simulator. NULL: every one does for simulators.
-    bool (*applies)(const char *name, bool to_objective);
+    // Whether a setting means anything for an objective, or for a simulator (KERN_OBJECTIVE_NONE). NULL: all do.
+    bool (*applies)(const char *name, KernObjectiveKind to);
     // Checks what no single range can.
     Status (*check)(const void *values);
     // Whether a run made with the settings `then` may go on with `now`; of those that may change at all. NULL: it may.

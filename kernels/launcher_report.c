@@ -93,13 +93,14 @@ static void list_params(const SimSpec *sim, bool json, FILE *stream) {
 
 typedef struct Listed {
     const KernTrainer *trainer;
-    bool is_objective, has_target;
+    KernObjectiveKind kind;
+    bool has_target;
 } Listed;
 
 static bool is_listed(const void *context, const char *name) {
     const Listed *l = context;
     if (strcmp(name, "target") == 0) return l->has_target;
-    return l->trainer->applies == NULL || l->trainer->applies(name, l->is_objective);
+    return l->trainer->applies == NULL || l->trainer->applies(name, l->kind);
 }
 
 Status launch_default_settings(const KernTrainer *trainer, const SimSpec *sim, const KernObjective *objective,
@@ -111,7 +112,8 @@ Status launch_default_settings(const KernTrainer *trainer, const SimSpec *sim, c
     Status status = host_config_set(&config, CONFIG_ARGS, "env", sim != NULL ? sim->name : objective->name);
     if (status == STATUS_OK)
         status = sim != NULL ? trainer->defaults(&config, sim) : trainer->objective_defaults(&config, objective);
-    Listed listed = {trainer, sim == NULL, host_config_real(&config, "target") < KERN_TARGET_NONE};
+    KernObjectiveKind kind = sim != NULL ? KERN_OBJECTIVE_NONE : objective->kind;
+    Listed listed = {trainer, kind, host_config_real(&config, "target") < KERN_TARGET_NONE};
     if (status == STATUS_OK) status = host_config_some_to_json(&config, is_listed, &listed, json);
     free(values);
     return status;

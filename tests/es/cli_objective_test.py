@@ -174,6 +174,7 @@ class Names(ObjectiveTest):
             has_target = name in ["sphere", "rastrigin", "rosenbrock"]
             self.assertEqual((has_target, has_target), (listed["target_return"] is not None, "target" in listed["settings"]))
             self.assertIn("dim", listed["settings"])
+            self.assertEqual(name == "lib", "lib_hash" in listed["settings"])
             self.assertEqual([], [option for option in self.OF_POLICIES if option in listed["settings"]])
             self.assertEqual(not has_target, "target: none" in self.call("--list", f"objective:{name}").out)
         self.assertEqual(3, self.call("--list").out.count(", target: none\n"))
