@@ -64,8 +64,9 @@ static Status plan_run(KernBackend *backend, const void *values, KernRunPlan *pl
         return STATUS_OK;
     }
     snprintf(plan->work, sizeof plan->work,
-             "population: %lld members x %lld episode%s, at most %lld env steps in a generation", (long long)config->pop,
-             (long long)config->episodes, host_plural(config->episodes), (long long)plan->env_steps);
+             "population: %lld members x %lld episode%s, at most %lld env steps in a generation",
+             (long long)config->pop, (long long)config->episodes, host_plural(config->episodes),
+             (long long)plan->env_steps);
     return STATUS_OK;
 }
 

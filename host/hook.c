@@ -58,7 +58,8 @@ static void become(const HostHook *hook, const HostHookWish *wish, pid_t parent)
 
 static void report(const HostHook *hook, const char *what) {
     fprintf(stderr, "%s: --scale-hook %s; it was to make %d worker%s of %d. The next call is in %.3g s or later\n",
-            hook->options.tool, what, hook->wish.wanted, host_plural(hook->wish.wanted), hook->wish.workers, hook->options.interval_s * hook->delay);
+            hook->options.tool, what, hook->wish.wanted, host_plural(hook->wish.wanted), hook->wish.workers,
+            hook->options.interval_s * hook->delay);
 }
 
 static void start(HostHook *hook, const HostHookWish *wish, double now_s) {

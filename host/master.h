@@ -48,8 +48,8 @@ typedef struct HostMasterOptions {
     int trainers;                // a lead that has just come waits a while for so many
     HostCollectives collectives; // between trainers; AUTO: NCCL where each has a GPU of its own, else Gloo
     int workers;                 // a run that is over before so many have come waits a moment, to tell the others so
-    double hang_limit_s; // as asked for
-    double out_s; // for so long a trainer is left out of groups that could not be formed with it
+    double hang_limit_s;         // as asked for
+    double out_s;                // for so long a trainer is left out of groups that could not be formed with it
 } HostMasterOptions;
 
 #define HOST_MASTER_OUT_S 30.0 // for out_s

@@ -85,7 +85,7 @@ typedef struct Master {
     int64_t next_worker, epoch;
     bool epoch_changed;
     double start_s, tick_s, beat_s, helper_s; // when a helper was last there
-    double hang_limit_s;   // by now
+    double hang_limit_s;                      // by now
     int64_t careful_label; // the last round at which a trainer died: it may have been the round's fault
     char *settings;        // JSON, the trainer's; NULL: no trainer yet
     size_t settings_bytes;

@@ -226,7 +226,8 @@ static void on_trainers_death(Supervisor *s, Child *child, pid_t pid, int how) {
     char last[96] = "this ends the run";
     child->is_over = !trainer_goes_on(s, child, how);
     if (s->fruitless == FRUITLESS_MAX)
-        snprintf(last, sizeof last, "it has died %d times without a newer checkpoint: this ends the run", FRUITLESS_MAX);
+        snprintf(last, sizeof last, "it has died %d times without a newer checkpoint: this ends the run",
+                 FRUITLESS_MAX);
     if (died) note(s, child, pid, how, child->is_over ? last : start_of_next(s));
     if (child->is_over) end_run(s, died ? 1 : WEXITSTATUS(how));
 }
@@ -284,7 +285,8 @@ static void tell_slow(Supervisor *s, long long needed_ms, long long limit_ms) {
 }
 
 static void end_hung(Supervisor *s, Child *child) {
-    fprintf(stderr, "%s: the %s (process %d) showed no progress for %g s, twice the limit (--hang-limit %g): it is ended\n",
+    fprintf(stderr,
+            "%s: the %s (process %d) showed no progress for %g s, twice the limit (--hang-limit %g): it is ended\n",
             s->options->tool, name_of(child->kind), (int)child->pid, 2 * s->hang_limit_s, s->options->hang_limit_s);
     child->is_hung = true;
     kill(child->pid, SIGKILL);

@@ -198,8 +198,7 @@ static void put_workers(const LaunchRun *run, FILE *stream) {
 static void print_workers(const LaunchRun *run, FILE *stream) {
     HostMemberFigures f = host_member_figures(run->member);
     char since[64] = "";
-    if (run->begun > 0)
-        snprintf(since, sizeof since, ", since %s %lld", run->trainer->step, (long long)run->begun);
+    if (run->begun > 0) snprintf(since, sizeof since, ", since %s %lld", run->trainer->step, (long long)run->begun);
     if (!launch_has_evaluators(run)) {
         fprintf(stream, "%lld group%s of trainers; %lld byte%s between them%s\n", (long long)f.groups,
                 host_plural(f.groups), (long long)f.collective_bytes, host_plural(f.collective_bytes), since);
@@ -209,7 +208,8 @@ static void print_workers(const LaunchRun *run, FILE *stream) {
     fprintf(stream, "with evaluators: %lld member%s here, %lld elsewhere", (long long)here, host_plural(here),
             (long long)run->figures.other_items);
     if (run->begun > 0)
-        fprintf(stream, ", %lld before %s %lld", (long long)run->begun_items, run->trainer->step, (long long)run->begun);
+        fprintf(stream, ", %lld before %s %lld", (long long)run->begun_items, run->trainer->step,
+                (long long)run->begun);
     fprintf(stream, ", %lld twice, %lld lost; results of %lld byte%s, parameters of %lld byte%s by message%s\n",
             (long long)f.repeated_items, (long long)run->figures.lost_items, (long long)f.result_bytes,
             host_plural(f.result_bytes), (long long)f.payload_bytes, host_plural(f.payload_bytes), since);
@@ -289,8 +289,7 @@ void launch_print_result(const LaunchRun *run, const char *folder, FILE *stream)
     } else if (run->is_tested) {
         fprintf(stream, "return %.2f +- %.2f over %lld episode%s on unused seeds, without noise (solved at %g)\n",
                 run->test.return_mean, run->test.return_std, (long long)run->options.test_episodes,
-                host_plural(run->options.test_episodes),
-                run->options.target);
+                host_plural(run->options.test_episodes), run->options.target);
     }
     fprintf(stream, "parameters %s\n", hash);
     if (run->member != NULL) print_workers(run, stream);

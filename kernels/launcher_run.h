@@ -49,9 +49,9 @@ typedef struct LaunchRun {
     double start_s;
     int64_t begun, begun_items; // steps, and items of them, that were done before this process came to the run
     HostMemberFigures figures;  // of `member`, by the last step that was done
-    int64_t saved;   // steps done in the newest checkpoint; -1: none
-    int64_t written; // rows of metrics.csv
-    KernTest test;   // the latest, if there was one
+    int64_t saved;              // steps done in the newest checkpoint; -1: none
+    int64_t written;            // rows of metrics.csv
+    KernTest test;              // the latest, if there was one
     bool has_test;
     int64_t tested_at;     // steps done at that time
     bool is_profiled;      // now

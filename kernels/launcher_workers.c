@@ -48,8 +48,7 @@ bool launch_is_supervisor(const LaunchRun *run) {
 
 // Whether the command line has an option, which not every program does.
 static bool is_given(const LaunchRun *run, const char *name) {
-    return host_config_find(run->trainer->table, name) != NULL &&
-           host_config_layer(&run->config, name) == CONFIG_ARGS;
+    return host_config_find(run->trainer->table, name) != NULL && host_config_layer(&run->config, name) == CONFIG_ARGS;
 }
 
 // What bounds the number of workers.
@@ -336,9 +335,10 @@ Status launch_join_as_trainer(LaunchRun *run) {
 
 // Who joins has the run's settings, and none of its own.
 static Status check_helper(const LaunchRun *run) {
-    static const char *const not_joining[] = {
-        "workers", "trainers", "min_workers", "max_workers", "scale_hook",    "scale_interval", "collectives", "hang_limit",
-        "resume",  "eval",     "config",      "html",        "html_episodes", "dry_run",        NULL};
+    static const char *const not_joining[] = {"workers",       "trainers",       "min_workers", "max_workers",
+                                              "scale_hook",    "scale_interval", "collectives", "hang_limit",
+                                              "resume",        "eval",           "config",      "html",
+                                              "html_episodes", "dry_run",        NULL};
     const ConfigTable *table = run->trainer->table;
     char name[HOST_CONFIG_NAME_MAX];
     if (run->options.profile && run->options.out[0] == '\0')
@@ -393,7 +393,8 @@ static void tell_end(const LaunchRun *run, Status status) {
     } else {
         fputs("stopped", stderr);
     }
-    if (launch_has_evaluators(run)) fprintf(stderr, " after %lld member%s", (long long)figures.own_items, host_plural(figures.own_items));
+    if (launch_has_evaluators(run))
+        fprintf(stderr, " after %lld member%s", (long long)figures.own_items, host_plural(figures.own_items));
     fputc('\n', stderr);
 }
 

@@ -59,7 +59,8 @@ static Status parse_lib(KernObjective *o, const char *path) {
     if (path[0] == '\0')
         return host_fail(STATUS_USAGE, "%s: which library? %s:PATH", full_names[o->kind - 1], full_names[o->kind - 1]);
     char *absolute = realpath(path, NULL);
-    if (absolute == NULL) return host_fail(STATUS_USAGE, "%s:%.300s: %s", full_names[o->kind - 1], path, strerror(errno));
+    if (absolute == NULL)
+        return host_fail(STATUS_USAGE, "%s:%.300s: %s", full_names[o->kind - 1], path, strerror(errno));
     Status status = set_name(o, absolute);
     free(absolute);
     return status;

@@ -1,8 +1,8 @@
 // pporun: trains a policy by proximal policy optimisation.
 #include <stdio.h>
 
-#include "kernels/launcher.h"
 #include "host/plural.h"
+#include "kernels/launcher.h"
 #include "ppo/ppo_trainers.h"
 #include "profiler/prof_launch.h"
 #include "profiler/prof_nvtx.h"
@@ -61,12 +61,13 @@ static Status plan_run(KernBackend *backend, const void *values, KernRunPlan *pl
     int64_t updates = ppo_config_updates(config);
     plan->env_steps = ppo_config_update_steps(config);
     plan->env_steps_key = "env_steps_per_update";
-    snprintf(plan->work, sizeof plan->work,
-             "%lld update%s of %lld env step%s: %lld env%s (%lld shard%s) x %lld step%s, %lld epoch%s of %lld minibatch%s",
-             (long long)updates, host_plural(updates), (long long)plan->env_steps, host_plural(plan->env_steps),
-             (long long)config->envs, host_plural(config->envs), (long long)config->shards, host_plural(config->shards),
-             (long long)config->rollout, host_plural(config->rollout), (long long)config->epochs,
-             host_plural(config->epochs), (long long)config->minibatches, config->minibatches == 1 ? "" : "es");
+    snprintf(
+        plan->work, sizeof plan->work,
+        "%lld update%s of %lld env step%s: %lld env%s (%lld shard%s) x %lld step%s, %lld epoch%s of %lld minibatch%s",
+        (long long)updates, host_plural(updates), (long long)plan->env_steps, host_plural(plan->env_steps),
+        (long long)config->envs, host_plural(config->envs), (long long)config->shards, host_plural(config->shards),
+        (long long)config->rollout, host_plural(config->rollout), (long long)config->epochs,
+        host_plural(config->epochs), (long long)config->minibatches, config->minibatches == 1 ? "" : "es");
     return STATUS_OK;
 }
 

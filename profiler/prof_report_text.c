@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profiler/prof_report.h"
 #include "host/plural.h"
+#include "profiler/prof_report.h"
 #include "profiler/prof_walk.h"
 
 enum { NAME_WIDTH = 34, BAR_WIDTH = 30, TRANSITIONS_SHOWN = 5 };
@@ -51,7 +51,8 @@ static void print_head(const ProfRun *run, FILE *stream) {
         longest_ns = wall_ns > longest_ns ? wall_ns : longest_ns;
     }
     fprintf(stream, "%s: %s on %s: %d worker%s, %" PRId64 " thread%s, %s", run->name, p->tool, p->device,
-            s->worker_count, host_plural(s->worker_count), s->total.threads, host_plural(s->total.threads), duration(longest_ns, text));
+            s->worker_count, host_plural(s->worker_count), s->total.threads, host_plural(s->total.threads),
+            duration(longest_ns, text));
     if (s->phases != PROF_ALL_PHASES) {
         fprintf(stream, " in");
         for (int i = 0; i < HOST_TRACE_PHASES; i++) {

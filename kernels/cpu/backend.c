@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/cpu/cpu.h"
 #include "host/plural.h"
+#include "kernels/cpu/cpu.h"
 #include "kernels/cpu/ppo_net.h"
 #include "sim/sim_list.h"
 

@@ -17,7 +17,8 @@
 
 namespace {
 
-// ---- the children: "--play=PART FOLDER" ------------------------------------------------------------------------------
+// ---- the children: "--play=PART FOLDER"
+// ------------------------------------------------------------------------------
 
 bool is_there(const std::string &path) { return host_file_exists(path.c_str()); }
 
@@ -153,7 +154,8 @@ TEST_F(SuperviseTest, AMasterThatNeverSpeaksIsEnded) {
 TEST_F(SuperviseTest, ATrainerThatHangsAgainAndAgainEndsTheRun) {
     std::string said = supervise("beats", "hangs");
     EXPECT_EQ(1, exit_status_) << said;
-    EXPECT_EQ(9, count(said, "for it hung (--hang-limit 1.5); it goes on from the beginning: there is no checkpoint yet\n"))
+    EXPECT_EQ(
+        9, count(said, "for it hung (--hang-limit 1.5); it goes on from the beginning: there is no checkpoint yet\n"))
         << said;
     EXPECT_EQ(1, count(said, "it has died 10 times without a newer checkpoint: this ends the run\n")) << said;
 }
@@ -173,11 +175,13 @@ TEST_F(SuperviseTest, SaysThatATrainerGoesOnFromTheOthers) {
 TEST_F(SuperviseTest, EndsWhatTheMasterCallsHung) {
     std::string said = supervise("tells", "stands still");
     EXPECT_EQ(0, exit_status_) << said;
-    EXPECT_EQ(1, count(said, "a worker needed 0.7 s between two looks for a stop: from now on hangs are noticed after 2 s "
-                             "(--hang-limit 1.5)\n"))
+    EXPECT_EQ(1,
+              count(said, "a worker needed 0.7 s between two looks for a stop: from now on hangs are noticed after 2 s "
+                          "(--hang-limit 1.5)\n"))
         << said;
     EXPECT_EQ(1, count(said, "showed no progress for 4 s, twice the limit (--hang-limit 1.5): it is ended\n")) << said;
-    EXPECT_EQ(1, count(said, "was ended by signal 9 (Killed), for it hung (--hang-limit 1.5); it goes on from")) << said;
+    EXPECT_EQ(1, count(said, "was ended by signal 9 (Killed), for it hung (--hang-limit 1.5); it goes on from"))
+        << said;
 }
 
 } // namespace
