@@ -52,7 +52,8 @@ class Srun(SlurmTest):
     def test_objectives_and_a_table_of_noise(self):
         table = ["--noise=table", "--noise-table=8192"]
         objective = ["objective:rastrigin", "--dim=70", "--pop=16", "--generations=6", "--seed=5", "--threads=1", "--bind=none"]
-        for args in [[*self.args(generations=6), *table], [*objective, *table], objective]:
+        for args in [self.args(generations=6), objective]:
+            args = [*args, *table]
             with self.subTest(args=args):
                 expected = self.good(*args, "--out", self.path())
                 done = self.compare(expected, self.srun("-N3", "-n3", *args, self.LOOPBACK, "--trainers=2", "--min-workers=3", "--out",
