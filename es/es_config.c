@@ -62,6 +62,19 @@ static const KernSimulatorDefault simulator_defaults[] = {
 
 enum { DEFAULTS = sizeof simulator_defaults / sizeof simulator_defaults[0] };
 
+static const char *const of_objectives[] = {"dim", "init", "lib_hash", NULL};
+static const char *const of_simulators[] = {"episodes",   "hidden",    "recurrent",     "activation",
+                                            "precision",  "normalize", "common_random", "test_episodes",
+                                            "time_limit", "set",       "randomize",     NULL};
+
+bool es_config_applies(const char *name, KernObjectiveKind to) {
+    const char *const *other = to != KERN_OBJECTIVE_NONE ? of_simulators : of_objectives;
+    if (strcmp(name, "lib_hash") == 0) return to == KERN_OBJECTIVE_LIB;
+    while (*other != NULL && strcmp(*other, name) != 0)
+        other++;
+    return *other == NULL;
+}
+
 // Refuses options of the command line that are for something else.
 static Status refuse_given(const HostConfig *config, const char *const *names, const char *what, const char *env) {
     for (; *names != NULL; names++) {
@@ -74,15 +87,11 @@ static Status refuse_given(const HostConfig *config, const char *const *names, c
 }
 
 Status es_config_simulator_defaults(HostConfig *config, const SimSpec *sim) {
-    static const char *const of_objectives[] = {"dim", "init", "lib_hash", NULL};
     TRY(refuse_given(config, of_objectives, "objectives", sim->name));
     return kern_simulator_defaults(config, sim, simulator_defaults, DEFAULTS);
 }
 
 Status es_config_objective_defaults(HostConfig *config, const KernObjective *objective) {
-    static const char *const of_simulators[] = {"episodes",   "hidden",    "recurrent",     "activation",
-                                                "precision",  "normalize", "common_random", "test_episodes",
-                                                "time_limit", "set",       "randomize",     NULL};
     const KernObjectiveInfo *info = &kern_objective_info[objective->kind];
     char text[32], hash[17], name[KERN_OBJECTIVE_LABEL_MAX];
     TRY(refuse_given(config, of_simulators, "policies in simulators", objective->name));

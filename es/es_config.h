@@ -22,6 +22,9 @@ const ConfigTable *es_config_table(void);
 // Applies the defaults that suit the simulator, below whatever was given.
 Status es_config_simulator_defaults(HostConfig *config, const SimSpec *sim) HOST_MUST_CHECK;
 
+// Whether a setting means anything for an objective, or for a simulator (KERN_OBJECTIVE_NONE).
+bool es_config_applies(const char *name, KernObjectiveKind to);
+
 // The same of an objective. What is given and has no meaning for it is refused.
 Status es_config_objective_defaults(HostConfig *config, const KernObjective *objective) HOST_MUST_CHECK;
 

@@ -4,6 +4,7 @@
 #include "es/es_best.h"
 #include "es/es_remote.h"
 #include "es/es_trainers.h"
+#include "host/plural.h"
 #include "kernels/launcher.h"
 #include "kernels/objective_library.h"
 #include "profiler/prof_launch.h"
@@ -63,8 +64,9 @@ static Status plan_run(KernBackend *backend, const void *values, KernRunPlan *pl
         return STATUS_OK;
     }
     snprintf(plan->work, sizeof plan->work,
-             "population: %lld members x %lld episodes, at most %lld env steps in a generation", (long long)config->pop,
-             (long long)config->episodes, (long long)plan->env_steps);
+             "population: %lld members x %lld episode%s, at most %lld env steps in a generation",
+             (long long)config->pop, (long long)config->episodes, host_plural(config->episodes),
+             (long long)plan->env_steps);
     return STATUS_OK;
 }
 
@@ -100,6 +102,7 @@ static void describe(const void *state, KernRunState *out) {
         .total = es->config.generations,
         .length_done = es->generation,
         .env_steps = es->env_steps,
+        .items = es->generation * es->config.pop,
         .envs = es->config.pop,
         .train_s = es->train_s,
         .params = es->spec.policy.params,
@@ -181,6 +184,7 @@ int main(int argc, char **argv) {
         .workers = &workers,
         .defaults = es_config_simulator_defaults,
         .objective_defaults = es_config_objective_defaults,
+        .applies = es_config_applies,
         .check = check,
         .plan = plan_run,
         .open = open_run,

@@ -161,6 +161,10 @@ void host_config_help(const ConfigTable *table, FILE *stream);
 // All settings (not commands) as a JSON object, a line per option, doubles and integers exact. Free the text.
 Status host_config_to_json(const HostConfig *config, char **json) HOST_MUST_CHECK;
 
+// The same of those settings for which is_wanted(context, name) holds; NULL: of all.
+Status host_config_some_to_json(const HostConfig *config, bool (*is_wanted)(const void *context, const char *name),
+                                const void *context, char **json) HOST_MUST_CHECK;
+
 // Takes settings from a JSON object. Keys that are missing keep their value; unknown keys, commands, wrong types and
 // values out of range are errors, malformed JSON one with line and column. All or nothing. `source` is for messages.
 Status host_config_from_json(HostConfig *config, ConfigLayer layer, const char *source, const char *json,

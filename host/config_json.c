@@ -35,13 +35,18 @@ static void put_value(const HostConfig *config, const ConfigOption *option, FILE
 }
 
 Status host_config_to_json(const HostConfig *config, char **json) {
+    return host_config_some_to_json(config, NULL, NULL, json);
+}
+
+Status host_config_some_to_json(const HostConfig *config, bool (*is_wanted)(const void *context, const char *name),
+                                const void *context, char **json) {
     JsonText text;
     TRY(host_json_open(&text));
     fputs("{\n  \"tool\": ", text.stream);
     host_json_put(text.stream, config->table->tool);
     for (int i = 0; i < config->table->count; i++) {
         const ConfigOption *option = &config->table->options[i];
-        if (option->command) continue;
+        if (option->command || (is_wanted != NULL && !is_wanted(context, option->name))) continue;
         fprintf(text.stream, ",\n  \"%s\": ", option->name);
         put_value(config, option, text.stream);
     }

@@ -1,4 +1,5 @@
 #include "host/hook.h"
+#include "host/plural.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,8 +57,9 @@ static void become(const HostHook *hook, const HostHookWish *wish, pid_t parent)
 }
 
 static void report(const HostHook *hook, const char *what) {
-    fprintf(stderr, "%s: --scale-hook %s; it was to make %d workers of %d. The next call is in %.3g s or later\n",
-            hook->options.tool, what, hook->wish.wanted, hook->wish.workers, hook->options.interval_s * hook->delay);
+    fprintf(stderr, "%s: --scale-hook %s; it was to make %d worker%s of %d. The next call is in %.3g s or later\n",
+            hook->options.tool, what, hook->wish.wanted, host_plural(hook->wish.wanted), hook->wish.workers,
+            hook->options.interval_s * hook->delay);
 }
 
 static void start(HostHook *hook, const HostHookWish *wish, double now_s) {
@@ -68,8 +70,8 @@ static void start(HostHook *hook, const HostHookWish *wish, double now_s) {
     hook->next_s = now_s + hook->options.interval_s * hook->delay;
     hook->is_late = false;
     if (!hook->options.quiet) {
-        fprintf(stderr, "%s: %d workers are wanted, and %d there (%s): calls --scale-hook\n", hook->options.tool,
-                wish->wanted, wish->workers, host_scale_text(wish->reason));
+        fprintf(stderr, "%s: %d worker%s wanted, and %d there (%s): calls --scale-hook\n", hook->options.tool,
+                wish->wanted, wish->wanted == 1 ? " is" : "s are", wish->workers, host_scale_text(wish->reason));
     }
     pid_t parent = getpid();
     fflush(NULL);

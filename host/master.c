@@ -256,14 +256,30 @@ static void on_hello(Master *m, const HostIdentity *identity, const HostMessage 
 // It has a lease, or has not yet let go of one that others have done, or is at its part of an update.
 static bool is_busy(const MasterWorker *w) { return w->lease != 0 || w->at_lease != 0; }
 
+// A worker has computed for so long without a look for a stop, and was not hung.
+static void learn_pace(Master *m, double needed_s) {
+    double most_s = HOST_MASTER_RAISE_MOST * m->options->hang_limit_s, before_s = m->hang_limit_s;
+    while (m->hang_limit_s < 2 * needed_s && m->hang_limit_s < most_s)
+        m->hang_limit_s *= 2;
+    if (m->hang_limit_s == before_s) return;
+    char line[64];
+    snprintf(line, sizeof line, HOST_MASTER_SLOW_LINE, (long long)(needed_s * 1e3), (long long)(m->hang_limit_s * 1e3));
+    master_tell_supervisor(m, line);
+}
+
 static void on_tick(Master *m, MasterWorker *w, const HostMessage *message) {
     double now_s = host_now_s();
+    bool was_busy = is_busy(w);
     bool moves = message->value[0] != w->ticks || message->value[1] != w->at_lease;
     w->ticks = message->value[0];
     w->at_lease = message->value[1];
     if (w->role == HOST_ROLE_TRAINER) w->label = message->value[2];
     w->collective_bytes = message->value[3];
-    if (moves || (!is_busy(w) && !w->is_hung)) w->progress_s = now_s;
+    if (moves && (was_busy || w->is_hung) && w->silent_s < m->hang_limit_s / 2) learn_pace(m, now_s - w->progress_s);
+    if (moves || (!is_busy(w) && !w->is_hung)) {
+        w->progress_s = now_s;
+        w->silent_s = 0;
+    }
     if (w->is_hung && moves) { // it was only slow, or asleep
         w->is_hung = w->is_reported = false;
         master_begin_epoch(m);
@@ -280,7 +296,7 @@ void master_set_hung(Master *m, MasterWorker *w) {
 }
 
 static void check_hang(Master *m, MasterWorker *w, double now_s) {
-    double limit_s = m->options->hang_limit_s;
+    double limit_s = m->hang_limit_s;
     double silent_s = now_s - w->heard_s, idle_s = is_busy(w) || w->is_hung ? now_s - w->progress_s : 0;
     double worst_s = silent_s > idle_s ? silent_s : idle_s;
     if (worst_s > limit_s && !w->is_hung) master_set_hung(m, w);
@@ -432,7 +448,9 @@ static void on_message(Master *m, const HostIdentity *identity, int fd, zmq_msg_
             master_send(m, &stranger, &(HostMessage){.type = HOST_MESSAGE_UNKNOWN});
         return;
     }
-    worker->heard_s = host_now_s();
+    double now_s = host_now_s(), silent_s = now_s - worker->heard_s;
+    if (silent_s > worker->silent_s) worker->silent_s = silent_s;
+    worker->heard_s = now_s;
     worker->in_bytes += (int64_t)zmq_msg_size(frame);
     on_worker_message(m, worker, &message, frame);
 }
@@ -476,7 +494,7 @@ static void look_around(Master *m) {
     double now_s = host_now_s();
     for (int i = m->worker_count - 1; i >= 0 && !m->is_finished; i--) {
         check_hang(m, &m->workers[i], now_s);
-        if (now_s - m->workers[i].heard_s > FORGET_AFTER * m->options->hang_limit_s)
+        if (now_s - m->workers[i].heard_s > FORGET_AFTER * m->hang_limit_s)
             remove_worker(m, &m->workers[i], HOST_LEASE_DIED);
     }
     if (master_helpers(m) > 0) m->helper_s = now_s;
@@ -512,6 +530,7 @@ Status host_master_run(const HostMasterOptions *options) {
     Master *m = calloc(1, sizeof *m);
     if (m == NULL) return host_fail(STATUS_MEMORY, "no memory for a master");
     m->options = options;
+    m->hang_limit_s = options->hang_limit_s;
     m->next_worker = 1;
     m->careful_label = -1;
     m->start_s = host_now_s();

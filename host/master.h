@@ -11,6 +11,11 @@
 // no progress within a lease, for the hang limit, loses its lease to others and is told to restart; after twice the
 // limit its supervisor ends it. It is welcome again whenever it says something.
 //
+// How long a compute thread may be between two looks for a stop depends on the machine, and on what else runs there. So
+// the limit is doubled until it is twice the longest time that a worker was seen to need, whether it had been taken for
+// hung or not; at most HOST_MASTER_RAISE_MOST times what was asked for, and until the master's end. A worker that says
+// nothing meanwhile, as one that is stopped, shows nothing of that.
+//
 // How many workers are wanted host/scale.h decides. Workers that are too many and that nobody takes away are asked to
 // leave, evaluators before followers, those that came last first; they hand their leases back.
 //
@@ -43,18 +48,22 @@ typedef struct HostMasterOptions {
     int trainers;                // a lead that has just come waits a while for so many
     HostCollectives collectives; // between trainers; AUTO: NCCL where each has a GPU of its own, else Gloo
     int workers;                 // a run that is over before so many have come waits a moment, to tell the others so
-    double hang_limit_s;
-    double out_s; // for so long a trainer is left out of groups that could not be formed with it
+    double hang_limit_s;         // as asked for
+    double out_s;                // for so long a trainer is left out of groups that could not be formed with it
 } HostMasterOptions;
 
 #define HOST_MASTER_OUT_S 30.0 // for out_s
 
+// How often over the hang limit that was asked for may be raised to.
+#define HOST_MASTER_RAISE_MOST 8
+
 // What goes through the pipe: a line that says the master lives, how many workers there are, how many are wanted and
-// the HostScaleReason, every HOST_MASTER_BEAT_S and when that changes; and lines that name the process of a worker that
-// hangs.
+// the HostScaleReason, every HOST_MASTER_BEAT_S and when that changes; lines that name the process of a worker that
+// hangs; and that the hang limit is raised: what a worker needed, and the limit, in ms.
 #define HOST_MASTER_BEAT_S    1.0
 #define HOST_MASTER_BEAT_LINE "beat %d %d %d\n"
 #define HOST_MASTER_HUNG_LINE "hung %lld\n"
+#define HOST_MASTER_SLOW_LINE "slow %lld %lld\n"
 
 // Serves until the trainer says that the run is over, or a stop is asked for.
 Status host_master_run(const HostMasterOptions *options) HOST_MUST_CHECK;

@@ -38,6 +38,7 @@ typedef struct MasterWorker {
     bool wants_payload; // of the present round
     bool shares_lease;  // with another worker: it was late
     double joined_s, heard_s, progress_s;
+    double silent_s; // the longest it has said nothing since it last made progress
     int64_t ticks, at_lease;
     bool is_enlisted; // a trainer that takes part in groups
     bool is_refused;
@@ -84,6 +85,7 @@ typedef struct Master {
     int64_t next_worker, epoch;
     bool epoch_changed;
     double start_s, tick_s, beat_s, helper_s; // when a helper was last there
+    double hang_limit_s;                      // by now
     int64_t careful_label; // the last round at which a trainer died: it may have been the round's fault
     char *settings;        // JSON, the trainer's; NULL: no trainer yet
     size_t settings_bytes;

@@ -4,6 +4,7 @@
 
 #include "host/clock.h"
 #include "host/master_parts.h"
+#include "host/plural.h"
 
 void master_open_scale(Master *m) {
     const HostMasterOptions *o = m->options;
@@ -54,8 +55,8 @@ static MasterWorker *find_spare(Master *m) {
 static void dismiss(Master *m, MasterWorker *worker) {
     char text[128];
     bool are_too_many = m->scale.reason == HOST_SCALE_MAX;
-    snprintf(text, sizeof text, "%d workers are %s", m->scale.wanted,
-             are_too_many ? "the most (--max-workers)" : "enough");
+    snprintf(text, sizeof text, "%d worker%s %s %s", m->scale.wanted, host_plural(m->scale.wanted),
+             m->scale.wanted == 1 ? "is" : "are", are_too_many ? "the most (--max-workers)" : "enough");
     HostMessage message = {
         .type = HOST_MESSAGE_DISMISS, .bytes = (const unsigned char *)text, .size_bytes = strlen(text)};
     master_send(m, worker, &message);

@@ -80,14 +80,14 @@ Status master_status(const Master *m, char **json) {
     json_t *settings = m->settings != NULL ? json_loads(m->settings, 0, NULL) : NULL;
     const char *env = json_string_value(json_object_get(settings, "env"));
     json_t *all = json_pack(
-        "{s:s s:s s:I s:I s:I s:i s:i s:i s:i s:i s:i s:s s:I s:I s:i s:s s:s s:o s:o s:o s:o}", "endpoint",
+        "{s:s s:s s:I s:I s:I s:i s:i s:i s:i s:i s:i s:s s:f s:I s:I s:i s:s s:s s:o s:o s:o s:o}", "endpoint",
         m->options->endpoint, "env", env != NULL ? env : "", "epoch", (json_int_t)m->epoch, "generation",
         (json_int_t)step_of(m), "round", (json_int_t)m->round, "items", (int)m->leases.count, "items_left",
         (int)m->leases.open, "min_workers", m->options->min_workers, "max_workers", m->options->max_workers, "present",
-        master_present(m), "wanted", m->scale.wanted, "wants", host_scale_name(m->scale.reason), "leases",
-        (json_int_t)m->counts.leases, "group", (json_int_t)m->group.number, "trainers", m->group.size, "collectives",
-        collectives_name(m), "collectives_why", m->group.why, "master", master_json(m, now_s), "failures",
-        failures_json(&m->counts), "traffic", traffic_json(m), "workers", workers);
+        master_present(m), "wanted", m->scale.wanted, "wants", host_scale_name(m->scale.reason), "hang_limit_s",
+        m->hang_limit_s, "leases", (json_int_t)m->counts.leases, "group", (json_int_t)m->group.number, "trainers",
+        m->group.size, "collectives", collectives_name(m), "collectives_why", m->group.why, "master",
+        master_json(m, now_s), "failures", failures_json(&m->counts), "traffic", traffic_json(m), "workers", workers);
     json_decref(settings);
     *json = all != NULL ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);

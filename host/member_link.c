@@ -9,7 +9,6 @@
 #include "host/member_parts.h"
 
 #define GONE_AFTER_S     1.5 // without a word from the master, which speaks every second
-#define HANGS_AFTER_S    1.0 // that the compute thread has to show that it moves, when it is said to hang
 #define TICK_AT_FIRST_MS 200
 
 void member_wake(HostMember *m) {
@@ -151,6 +150,7 @@ static void on_welcome(HostMember *m, const HostMessage *message) {
     m->figures.masters++;
     m->is_welcome = true;
     m->place = message->value[0];
+    m->hang_limit_s = 1e-3 * (double)message->value[1];
     m->clock.error_ns = -1; // another master's clock may be another one
     if (m->asks_clock) ask_for_clock(m);
     if (m->role != HOST_ROLE_TRAINER && m->settings == NULL)
@@ -307,7 +307,6 @@ static void on_meet(HostMember *m, const HostMessage *message) {
 
 static void on_suspicion(HostMember *m) {
     m->is_suspected = true;
-    m->suspected_looks = host_stop_looks();
     m->suspected_s = host_now_s();
 }
 
@@ -447,6 +446,18 @@ static void tell_crash(HostMember *m) {
     m->crash.is_told = true;
 }
 
+// Whether the compute thread has had its time to move, and half as long again: how long a slow one needs the master
+// learns by that.
+static bool hangs(HostMember *m, int64_t looks, double now_s) {
+    bool is_busy = m->is_computing || m->is_updating;
+    if (!is_busy || looks != m->looks) {
+        m->is_suspected = false;
+        m->moved_s = now_s;
+    }
+    m->looks = looks;
+    return m->is_suspected && now_s - m->suspected_s > m->hang_limit_s / 2;
+}
+
 static void tick(HostMember *m) {
     double now_s = host_now_s();
     int64_t looks = host_stop_looks();
@@ -465,9 +476,7 @@ static void tick(HostMember *m) {
     bool is_silent = now_s - m->heard_s > GONE_AFTER_S;
     m->lost_since_s = !is_silent ? 0 : m->lost_since_s > 0 ? m->lost_since_s : now_s;
     m->is_master_gone = now_s - m->heard_s > m->patience_s;
-    bool is_busy = m->is_computing || m->is_updating;
-    if (m->is_suspected && (!is_busy || looks != m->suspected_looks)) m->is_suspected = false;
-    bool hangs = m->is_suspected && now_s - m->suspected_s > HANGS_AFTER_S;
+    bool is_hung = hangs(m, looks, now_s);
     bool clings = m->comm_end_s > 0 && now_s - m->comm_end_s > MEMBER_COMM_END_S;
     pthread_cond_broadcast(&m->changed);
     pthread_mutex_unlock(&m->mutex);
@@ -475,7 +484,11 @@ static void tick(HostMember *m) {
         fprintf(stderr, "process %d: its collectives did not end within %g s of being aborted: it ends itself\n",
                 (int)getpid(), MEMBER_COMM_END_S);
     }
-    if (hangs || clings) _exit(HOST_EXIT_HANGS); // nothing else ends a thread that hears nothing
+    if (is_hung) {
+        fprintf(stderr, "process %d: no progress for %.3g s (--hang-limit %g): it ends itself\n", (int)getpid(),
+                now_s - m->moved_s, m->hang_limit_s);
+    }
+    if (is_hung || clings) _exit(HOST_EXIT_HANGS); // nothing else ends a thread that hears nothing
 }
 
 void *member_talk(void *context) {

@@ -104,8 +104,10 @@ struct HostMember { // NOLINT(clang-analyzer-optin.performance.Padding): in the 
     bool is_updating; // computes in a meeting of trainers, and waits for none of them
     int64_t lease;    // being computed
     int64_t label;
-    bool is_suspected; // of hanging
-    int64_t suspected_looks;
+    double hang_limit_s; // the run's
+    int64_t looks;       // for a stop, by the last tick
+    double moved_s;      // when there was a new one, or nothing to compute
+    bool is_suspected;   // of hanging
     double suspected_s;
     // Payloads.
     HostPayload payload; // the compute thread's; the other one only reads it for FETCH

@@ -17,13 +17,13 @@
 #include "host/clock.h"
 #include "host/master.h"
 #include "host/member.h"
+#include "host/plural.h"
 #include "host/run_dir.h"
 #include "host/signals.h"
 
 #define SHORT_LIFE_S    5.0
 #define DELAY_STEP_S    0.05 // before the next life, for each short one in a row
 #define DELAY_MOST_S    1.0
-#define BEAT_LIMIT_S    4.0
 #define FAREWELL_S      1.0 // until evaluators are told to end, which they were by the master
 #define KILL_AFTER_S    3.0
 #define MISSING_S       2.0 // that workers may take to come before people are told
@@ -39,6 +39,7 @@ typedef struct Child {
     int place; // of a worker: 0 is the trainer's
     pid_t pid; // 0: not alive
     double born_s, next_s;
+    bool is_hung;    // this life: it is ended for that
     int short_lives; // in a row, and attempts to start it
     bool is_over;    // not to be started again
 } Child;
@@ -49,6 +50,7 @@ typedef struct Supervisor {
     int count;
     int pipe_fd; // from the master
     double beat_s;
+    double hang_limit_s; // of this life of the master, by now
     char line[64];
     size_t line_bytes;
     int64_t checkpoint; // newest, when the trainer last died
@@ -146,6 +148,7 @@ static bool open_pipe(Supervisor *s, int ends[2]) {
     s->line_bytes = 0;
     s->has_wish = false;
     s->beat_s = host_now_s();
+    s->hang_limit_s = s->options->hang_limit_s;
     return true;
 }
 
@@ -171,15 +174,22 @@ static void start(Supervisor *s, Child *child) {
         return;
     }
     child->born_s = host_now_s();
+    child->is_hung = false;
+}
+
+static bool hung(const Child *child, int how) {
+    return child->is_hung || (WIFEXITED(how) && WEXITSTATUS(how) == HOST_EXIT_HANGS);
 }
 
 static void note(const Supervisor *s, const Child *child, pid_t pid, int how, const char *then) {
+    char why[64] = "";
+    if (hung(child, how)) snprintf(why, sizeof why, ", for it hung (--hang-limit %g)", s->options->hang_limit_s);
     if (WIFSIGNALED(how)) {
-        fprintf(stderr, "%s: the %s (process %d) was ended by signal %d (%s); %s\n", s->options->tool,
-                name_of(child->kind), (int)pid, WTERMSIG(how), strsignal(WTERMSIG(how)), then);
+        fprintf(stderr, "%s: the %s (process %d) was ended by signal %d (%s)%s; %s\n", s->options->tool,
+                name_of(child->kind), (int)pid, WTERMSIG(how), strsignal(WTERMSIG(how)), why, then);
     } else {
         fprintf(stderr, "%s: the %s (process %d) ended with status %d%s; %s\n", s->options->tool, name_of(child->kind),
-                (int)pid, WEXITSTATUS(how), WEXITSTATUS(how) == HOST_EXIT_HANGS ? " (it hung)" : "", then);
+                (int)pid, WEXITSTATUS(how), why, then);
     }
 }
 
@@ -189,10 +199,10 @@ static bool run_has_begun(const Supervisor *s) {
 }
 
 // Whether the trainer's death leaves hope: not where it dies again and again before the next checkpoint.
-static bool trainer_goes_on(Supervisor *s, int how) {
+static bool trainer_goes_on(Supervisor *s, const Child *child, int how) {
     char path[HOST_PATH_MAX];
     int64_t checkpoint;
-    bool died = WIFSIGNALED(how) || WEXITSTATUS(how) == HOST_EXIT_HANGS;
+    bool died = WIFSIGNALED(how) || hung(child, how);
     if (!died || s->is_stopping) return false;
     if (host_run_newest_checkpoint(s->options->run, &checkpoint, path) != STATUS_OK) return false;
     s->fruitless = checkpoint > s->checkpoint ? 0 : s->fruitless + 1;
@@ -201,19 +211,44 @@ static bool trainer_goes_on(Supervisor *s, int how) {
     return s->fruitless < FRUITLESS_MAX;
 }
 
+// From where a trainer that is started again goes on.
+static const char *start_of_next(const Supervisor *s) {
+    for (int i = 0; i < s->count; i++) {
+        if (s->children[i].kind == KIND_FOLLOWER && s->children[i].pid > 0)
+            return "it goes on from where the other trainers are";
+    }
+    return s->checkpoint >= 0 ? "it goes on from the last checkpoint"
+                              : "it goes on from the beginning: there is no checkpoint yet";
+}
+
+static void on_trainers_death(Supervisor *s, Child *child, pid_t pid, int how) {
+    bool died = WIFSIGNALED(how) || hung(child, how);
+    char last[96] = "this ends the run";
+    child->is_over = !trainer_goes_on(s, child, how);
+    if (s->fruitless == FRUITLESS_MAX)
+        snprintf(last, sizeof last, "it has died %d times without a newer checkpoint: this ends the run",
+                 FRUITLESS_MAX);
+    if (died) note(s, child, pid, how, child->is_over ? last : start_of_next(s));
+    if (child->is_over) end_run(s, died ? 1 : WEXITSTATUS(how));
+}
+
+// A worker hangs only after a while.
+static bool was_short(const Supervisor *s, const Child *child, int how) {
+    double most_s = SHORT_LIFE_S;
+    if (hung(child, how)) most_s += 2 * HOST_MASTER_RAISE_MOST * s->options->hang_limit_s;
+    return host_now_s() - child->born_s < most_s;
+}
+
 static void on_death(Supervisor *s, Child *child, int how) {
     pid_t pid = child->pid;
     bool ended_well = WIFEXITED(how) && WEXITSTATUS(how) == 0;
     child->pid = 0;
-    child->short_lives = host_now_s() - child->born_s < SHORT_LIFE_S ? child->short_lives + 1 : 0;
+    child->short_lives = was_short(s, child, how) ? child->short_lives + 1 : 0;
     put_off(child);
     if (s->is_over) {
         child->is_over = true;
     } else if (child->kind == KIND_TRAINER) {
-        child->is_over = !trainer_goes_on(s, how);
-        if (!child->is_over) note(s, child, pid, how, "it goes on from the last checkpoint");
-        if (child->is_over && WIFSIGNALED(how)) note(s, child, pid, how, "this ends the run");
-        if (child->is_over) end_run(s, WIFEXITED(how) ? WEXITSTATUS(how) : 1);
+        on_trainers_death(s, child, pid, how);
     } else {
         bool was_wrong = WIFEXITED(how) && WEXITSTATUS(how) == EXIT_USAGE;
         // A master that ends well has been told of the run's end, which the trainer's will show; or somebody has ended
@@ -240,8 +275,25 @@ static void send_signal(const Supervisor *s, Kind kind, int signal_number) {
 
 // ---- what the master says ------------------------------------------------------------------------------------------
 
+static void tell_slow(Supervisor *s, long long needed_ms, long long limit_ms) {
+    s->hang_limit_s = 1e-3 * (double)limit_ms;
+    if (s->options->quiet) return;
+    fprintf(stderr,
+            "%s: a worker needed %.3g s between two looks for a stop: from now on hangs are noticed after %g s "
+            "(--hang-limit %g)\n",
+            s->options->tool, 1e-3 * (double)needed_ms, s->hang_limit_s, s->options->hang_limit_s);
+}
+
+static void end_hung(Supervisor *s, Child *child) {
+    fprintf(stderr,
+            "%s: the %s (process %d) showed no progress for %g s, twice the limit (--hang-limit %g): it is ended\n",
+            s->options->tool, name_of(child->kind), (int)child->pid, 2 * s->hang_limit_s, s->options->hang_limit_s);
+    child->is_hung = true;
+    kill(child->pid, SIGKILL);
+}
+
 static void on_line(Supervisor *s) {
-    long long pid;
+    long long pid, needed_ms, limit_ms;
     int workers, wanted, reason;
     s->beat_s = host_now_s();
     if (sscanf(s->line, HOST_MASTER_BEAT_LINE, &workers, &wanted, &reason) == 3) {
@@ -249,9 +301,10 @@ static void on_line(Supervisor *s) {
         s->has_wish = true;
         return;
     }
+    if (sscanf(s->line, HOST_MASTER_SLOW_LINE, &needed_ms, &limit_ms) == 2) tell_slow(s, needed_ms, limit_ms);
     if (sscanf(s->line, HOST_MASTER_HUNG_LINE, &pid) != 1) return;
     for (int i = 0; i < s->count; i++) // a number of this host's only if it is a child's
-        if (s->children[i].kind != KIND_MASTER && s->children[i].pid == pid) kill(s->children[i].pid, SIGKILL);
+        if (s->children[i].kind != KIND_MASTER && s->children[i].pid == pid) end_hung(s, &s->children[i]);
 }
 
 static void read_master(Supervisor *s) {
@@ -291,8 +344,8 @@ static void tell_missing(Supervisor *s, double now_s) {
     }
     if (o->quiet || now_s < s->missing_s) return;
     s->missing_s = now_s + MISSING_AGAIN_S;
-    fprintf(stderr, "%s: %d of %d workers %s there: nothing is computed until %d more %s\n", o->tool, there,
-            o->min_workers, there == 1 ? "is" : "are", o->min_workers - there,
+    fprintf(stderr, "%s: %d of %d worker%s %s there: nothing is computed until %d more %s\n", o->tool, there,
+            o->min_workers, host_plural(o->min_workers), there == 1 ? "is" : "are", o->min_workers - there,
             o->min_workers - there == 1 ? "has come" : "have come");
 }
 
@@ -313,10 +366,14 @@ static void send_home(Supervisor *s, double since_s) {
 }
 
 static void stop(Supervisor *s) {
+    char path[HOST_PATH_MAX];
+    int64_t checkpoint;
     s->is_stopping = true;
     send_signal(s, KIND_TRAINER, SIGTERM);
     if (s->is_over || s->children[1].pid > 0) return;
-    fprintf(stderr, "%s: stopped while there was no trainer; its last checkpoint stays\n", s->options->tool);
+    if (host_run_newest_checkpoint(s->options->run, &checkpoint, path) != STATUS_OK) checkpoint = -1;
+    fprintf(stderr, "%s: stopped while there was no trainer; %s\n", s->options->tool,
+            checkpoint >= 0 ? "its last checkpoint stays" : "there is no checkpoint yet");
     end_run(s, 1);
 }
 
@@ -330,7 +387,7 @@ static void watch(Supervisor *s) {
         reap(s);
         double now_s = host_now_s();
         if (host_stop_requested() && !s->is_stopping) stop(s);
-        if (now_s - s->beat_s > BEAT_LIMIT_S) {
+        if (now_s - s->beat_s > s->options->master_silence_s) {
             send_signal(s, KIND_MASTER, SIGKILL);
             s->beat_s = now_s;
         }

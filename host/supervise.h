@@ -9,8 +9,8 @@
 //
 // It runs the hook (host/hook.h), too, as the master says what is wanted, and tells people of workers that are missing.
 //
-// What dies again and again, or cannot be started, is given up. A first SIGINT or SIGTERM goes to the trainer, which
-// ends after a checkpoint; the second one ends everything. Children end with their parent.
+// What dies or hangs again and again, or cannot be started, is given up. A first SIGINT or SIGTERM goes to the trainer,
+// which ends after a checkpoint; the second one ends everything. Children end with their parent.
 //
 // Ownership: options are borrowed. Errors: STATUS_MEMORY; the system's are reported. Thread safety: none; the process
 // has one thread.
@@ -33,6 +33,8 @@ extern "C" {
 #define HOST_PLACE_ENVIRONMENT "SHOAL_WORKER_PLACE"
 enum { HOST_PLACE_MAX = 65535 };
 
+#define HOST_SUPERVISE_SILENCE_S 4.0 // for master_silence_s
+
 typedef struct HostSupervision {
     const char *tool; // for messages
     const char *run;  // the run's folder
@@ -40,8 +42,10 @@ typedef struct HostSupervision {
     char *const *master, *const *trainer, *const *trainer_again, *const *follower, *const *evaluator;
     int followers, evaluators;
     int listen_fd;
-    int cores;       // for each worker, of its own; 0: all share what there is
-    int min_workers; // people are told how many are missing
+    int cores;               // for each worker, of its own; 0: all share what there is
+    int min_workers;         // people are told how many are missing
+    double hang_limit_s;     // the master's, as asked for
+    double master_silence_s; // a master that says nothing for so long, be it from its start, is ended
     HostHookOptions hook;
     bool quiet;
 } HostSupervision;

@@ -1,4 +1,5 @@
 #include "kernels/kern_device.h"
+#include "host/plural.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +9,7 @@ static Status open_cpu(const KernDeviceOptions *options, KernDevice *device) {
     TRY(host_pool_create(options->threads, options->bind, &device->pool));
     if (host_pool_is_oversubscribed(device->pool)) {
         fprintf(stderr, "%s: warning: %d threads, but this process may use %d core%s: fewer would be faster\n",
-                options->tool, host_pool_threads(device->pool), allowed, allowed == 1 ? "" : "s");
+                options->tool, host_pool_threads(device->pool), allowed, host_plural(allowed));
     }
     KernCpuOptions cpu = {device->pool, options->isa, options->lanes};
     return kern_cpu_open(&cpu, &device->backend);

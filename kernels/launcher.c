@@ -173,6 +173,7 @@ static Status train(LaunchRun *run) {
         TRY(run->trainer->advance(run->trainer->state, &report));
         run->has_stepped = true;
         look(run);
+        if (run->member != NULL) run->figures = host_member_figures(run->member);
         TRY(record_step(run, &held));
         show_progress(run, &report);
         held = held && options->stop_at_target;
@@ -240,6 +241,8 @@ static Status run_training(LaunchRun *run) {
     TRY(open_run(run));
     TRY(launch_join_as_trainer(run));
     look(run); // the other trainers may be further
+    run->begun = run->at.done;
+    run->begun_items = run->at.items;
     if (!run->options.quiet) {
         fprintf(stderr, "%s: %s on %s, run folder %s\n", trainer->tool, run->options.env, run->device.text,
                 run->dir.path);
@@ -287,7 +290,10 @@ static Status run_eval(LaunchRun *run) {
     if (run->saved < 0) return host_fail(STATUS_IO, "%s: holds no checkpoint yet", run->options.eval);
     TRY(trainer->open(trainer->state, run->device.backend, trainer->values));
     TRY(trainer->load(trainer->state, path));
+    look(run);
+    double train_s = run->at.train_s;
     TRY(final_test(run));
+    run->at.train_s = train_s; // a test alone is no training
     if (run->options.html[0] != '\0') TRY(write_html(run));
     set_outcome(run, "tested");
     launch_print_result(run, run->options.eval, stdout);

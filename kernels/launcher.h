@@ -49,6 +49,7 @@ typedef struct KernRunState {
     int64_t done, total; // steps
     int64_t length_done; // as the option counts that says how long a run is
     int64_t env_steps;   // of all steps done
+    int64_t items;       // of all steps done, what evaluators help with: members; 0: they help with nothing
     double train_s;      // spent in steps and tests, over all calls of a resumed run
     int64_t envs;        // in flight: environments, or members of a population
     int32_t params;      // number of parameters
@@ -118,6 +119,8 @@ typedef struct KernTrainer {
     Status (*defaults)(HostConfig *config, const SimSpec *sim);
     // The same of an objective without a simulator. NULL: it trains on simulators alone.
     Status (*objective_defaults)(HostConfig *config, const KernObjective *objective);
+    // Whether a setting means anything for an objective, or for a simulator (KERN_OBJECTIVE_NONE). NULL: all do.
+    bool (*applies)(const char *name, KernObjectiveKind to);
     // Checks what no single range can.
     Status (*check)(const void *values);
     // Whether a run made with the settings `then` may go on with `now`; of those that may change at all. NULL: it may.

@@ -1,4 +1,5 @@
 #include "kernels/launcher_emit.h"
+#include "host/plural.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -130,8 +131,8 @@ static void describe(LaunchJob *job) {
     job->needs_gpu = host_config_choice(&run->config, "device") == KERN_DEVICE_CUDA;
     char label[KERN_OBJECTIVE_LABEL_MAX];
     snprintf(job->what, sizeof job->what, "%s by %s %s: %d trainer%s, %d evaluator%s", launch_label(run, label),
-             run->trainer->tool, run->trainer->version, job->trainers, job->trainers == 1 ? "" : "s", job->evaluators,
-             job->evaluators == 1 ? "" : "s");
+             run->trainer->tool, run->trainer->version, job->trainers, host_plural(job->trainers), job->evaluators,
+             host_plural(job->evaluators));
 }
 
 Status launch_emit(const LaunchRun *run, FILE *stream) {

@@ -25,6 +25,11 @@ Status launch_find_objective(const LaunchRun *run, const char *name, KernObjecti
     return kern_objective_parse(name, objective);
 }
 
+// How many parameters users' own functions take nobody knows but they.
+static bool needs_dim(const KernObjective *objective) {
+    return objective->kind == KERN_OBJECTIVE_EXEC || objective->kind == KERN_OBJECTIVE_LIB;
+}
+
 Status launch_objective_settings(LaunchRun *run, const KernObjective *objective) {
     if (run->options.html[0] != '\0')
         return host_fail(STATUS_USAGE, "--html shows episodes of a policy in a simulator: %.200s has none",
@@ -33,8 +38,7 @@ Status launch_objective_settings(LaunchRun *run, const KernObjective *objective)
         return host_fail(STATUS_USAGE,
                          "--collectives nccl is between GPUs: objectives without a simulator run on CPUs");
     TRY(run->trainer->objective_defaults(&run->config, objective));
-    bool needs_dim = objective->kind == KERN_OBJECTIVE_EXEC || objective->kind == KERN_OBJECTIVE_LIB;
-    if (!needs_dim || host_config_is_given(&run->config, "dim")) return STATUS_OK;
+    if (!needs_dim(objective) || host_config_is_given(&run->config, "dim")) return STATUS_OK;
     return host_fail(STATUS_USAGE, "%.200s: how many parameters? --dim N", objective->name);
 }
 
@@ -65,7 +69,11 @@ static void put_info(const KernObjectiveInfo *info, FILE *stream) {
 }
 
 static void print_target(const KernObjectiveInfo *info, FILE *stream) {
-    if (info->target < KERN_TARGET_NONE) fprintf(stream, ", solved at %g", info->target);
+    if (info->target < KERN_TARGET_NONE) {
+        fprintf(stream, ", solved at %g", info->target);
+    } else {
+        fputs(", target: none", stream);
+    }
 }
 
 void launch_list_objectives(const LaunchRun *run, FILE *stream) {
@@ -104,7 +112,7 @@ Status launch_list_objective(const LaunchRun *run, const char *name, FILE *strea
     } else {
         fprintf(stream, KERN_OBJECTIVE_PREFIX "%s: %s\n\nmaximised", info->form, info->help);
         print_target(info, stream);
-        fprintf(stream, "; --dim N parameters");
+        fprintf(stream, "; --dim N parameters%s", needs_dim(&objective) ? ", which is to be given" : "");
         if (info->least_dim > 1) fprintf(stream, ", at least %d", info->least_dim);
         fprintf(stream, "; the search begins ");
         if (info->low < info->high) fprintf(stream, "between %g and %g", (double)info->low, (double)info->high);

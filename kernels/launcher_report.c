@@ -2,9 +2,11 @@
 // everything is the caller's to check.
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "host/clock.h"
 #include "host/json_text.h"
+#include "host/plural.h"
 #include "kernels/launcher_run.h"
 
 // "key": "text"
@@ -89,6 +91,18 @@ static void list_params(const SimSpec *sim, bool json, FILE *stream) {
     }
 }
 
+typedef struct Listed {
+    const KernTrainer *trainer;
+    KernObjectiveKind kind;
+    bool has_target;
+} Listed;
+
+static bool is_listed(const void *context, const char *name) {
+    const Listed *l = context;
+    if (strcmp(name, "target") == 0) return l->has_target;
+    return l->trainer->applies == NULL || l->trainer->applies(name, l->kind);
+}
+
 Status launch_default_settings(const KernTrainer *trainer, const SimSpec *sim, const KernObjective *objective,
                                char **json) {
     HostConfig config;
@@ -98,7 +112,9 @@ Status launch_default_settings(const KernTrainer *trainer, const SimSpec *sim, c
     Status status = host_config_set(&config, CONFIG_ARGS, "env", sim != NULL ? sim->name : objective->name);
     if (status == STATUS_OK)
         status = sim != NULL ? trainer->defaults(&config, sim) : trainer->objective_defaults(&config, objective);
-    if (status == STATUS_OK) status = host_config_to_json(&config, json);
+    KernObjectiveKind kind = sim != NULL ? KERN_OBJECTIVE_NONE : objective->kind;
+    Listed listed = {trainer, kind, host_config_real(&config, "target") < KERN_TARGET_NONE};
+    if (status == STATUS_OK) status = host_config_some_to_json(&config, is_listed, &listed, json);
     free(values);
     return status;
 }
@@ -154,10 +170,16 @@ Status launch_print_plan(const LaunchRun *run, const KernRunPlan *plan, FILE *st
         return STATUS_OK;
     }
     fprintf(stream, "%s on %s\n", run->options.env, run->device.text);
-    fprintf(stream, launch_is_objective(run) ? "%d parameters\n" : "policy: %d parameters\n", plan->params);
+    fprintf(stream, "%s%d parameter%s\n", launch_is_objective(run) ? "" : "policy: ", plan->params,
+            host_plural(plan->params));
     fprintf(stream, "%s\n", plan->work);
     host_plan_print(&plan->memory, "memory", stream);
     return STATUS_OK;
+}
+
+// Members that this process has evaluated, alone or beside others.
+static int64_t items_here(const LaunchRun *run) {
+    return run->at.items - run->begun_items - run->figures.other_items - run->figures.lost_items;
 }
 
 static void put_workers(const LaunchRun *run, FILE *stream) {
@@ -166,22 +188,31 @@ static void put_workers(const LaunchRun *run, FILE *stream) {
 #define PUT_FIGURE(name, meaning) fprintf(stream, ", \"%s\": %lld", #name, (long long)f.name);
     HOST_MEMBER_FIGURES(PUT_FIGURE)
 #undef PUT_FIGURE
+    if (launch_has_evaluators(run)) {
+        fprintf(stream, ", \"here_items\": %lld, \"earlier_items\": %lld", (long long)items_here(run),
+                (long long)run->begun_items);
+    }
     fputc('}', stream);
 }
 
 static void print_workers(const LaunchRun *run, FILE *stream) {
     HostMemberFigures f = host_member_figures(run->member);
-    if (run->trainer->workers->evaluate == NULL) {
-        fprintf(stream, "%lld groups of trainers; %lld bytes between them\n", (long long)f.groups,
-                (long long)f.collective_bytes);
+    char since[64] = "";
+    if (run->begun > 0) snprintf(since, sizeof since, ", since %s %lld", run->trainer->step, (long long)run->begun);
+    if (!launch_has_evaluators(run)) {
+        fprintf(stream, "%lld group%s of trainers; %lld byte%s between them%s\n", (long long)f.groups,
+                host_plural(f.groups), (long long)f.collective_bytes, host_plural(f.collective_bytes), since);
         return;
     }
-    fprintf(
-        stream,
-        "with evaluators: %lld members here, %lld elsewhere, %lld twice, %lld lost; results of %lld bytes, parameters "
-        "of %lld bytes by message\n",
-        (long long)f.own_items, (long long)f.other_items, (long long)f.repeated_items, (long long)f.lost_items,
-        (long long)f.result_bytes, (long long)f.payload_bytes);
+    int64_t here = items_here(run);
+    fprintf(stream, "with evaluators: %lld member%s here, %lld elsewhere", (long long)here, host_plural(here),
+            (long long)run->figures.other_items);
+    if (run->begun > 0)
+        fprintf(stream, ", %lld before %s %lld", (long long)run->begun_items, run->trainer->step,
+                (long long)run->begun);
+    fprintf(stream, ", %lld twice, %lld lost; results of %lld byte%s, parameters of %lld byte%s by message%s\n",
+            (long long)f.repeated_items, (long long)run->figures.lost_items, (long long)f.result_bytes,
+            host_plural(f.result_bytes), (long long)f.payload_bytes, host_plural(f.payload_bytes), since);
 }
 
 static void put_number(FILE *stream, double value, bool is_known) {
@@ -250,15 +281,15 @@ void launch_print_result(const LaunchRun *run, const char *folder, FILE *stream)
         put_result(run, folder, hash, stream);
         return;
     }
-    fprintf(stream, "%s: %s after %lld %ss, %lld %s, %.2f s of training\n", run->options.env, run->outcome,
-            (long long)run->at.done, run->trainer->step, (long long)run->at.env_steps,
-            launch_is_objective(run) ? "evaluations" : "env steps", run->at.train_s);
+    fprintf(stream, "%s: %s after %lld %s%s, %lld %s%s, %.2f s of training\n", run->options.env, run->outcome,
+            (long long)run->at.done, run->trainer->step, host_plural(run->at.done), (long long)run->at.env_steps,
+            launch_is_objective(run) ? "evaluation" : "env step", host_plural(run->at.env_steps), run->at.train_s);
     if (launch_is_objective(run)) {
         print_fitness(run, stream);
     } else if (run->is_tested) {
-        fprintf(stream, "return %.2f +- %.2f over %lld episodes on unused seeds, without noise (solved at %g)\n",
+        fprintf(stream, "return %.2f +- %.2f over %lld episode%s on unused seeds, without noise (solved at %g)\n",
                 run->test.return_mean, run->test.return_std, (long long)run->options.test_episodes,
-                run->options.target);
+                host_plural(run->options.test_episodes), run->options.target);
     }
     fprintf(stream, "parameters %s\n", hash);
     if (run->member != NULL) print_workers(run, stream);

@@ -47,9 +47,11 @@ typedef struct LaunchRun {
     KernTrainers *trainers; // likewise
     HostProgress progress;
     double start_s;
-    int64_t saved;   // steps done in the newest checkpoint; -1: none
-    int64_t written; // rows of metrics.csv
-    KernTest test;   // the latest, if there was one
+    int64_t begun, begun_items; // steps, and items of them, that were done before this process came to the run
+    HostMemberFigures figures;  // of `member`, by the last step that was done
+    int64_t saved;              // steps done in the newest checkpoint; -1: none
+    int64_t written;            // rows of metrics.csv
+    KernTest test;              // the latest, if there was one
     bool has_test;
     int64_t tested_at;     // steps done at that time
     bool is_profiled;      // now
@@ -123,8 +125,8 @@ Status launch_objective_settings(LaunchRun *run, const KernObjective *objective)
 void launch_list_objectives(const LaunchRun *run, FILE *stream);
 Status launch_list_objective(const LaunchRun *run, const char *name, FILE *stream) HOST_MUST_CHECK;
 
-// The settings that a run of a simulator, or of an objective, has by default, as config.json writes them. Free the
-// text.
+// The settings that mean anything for a run of a simulator, or of an objective, and what they are by default, as
+// config.json writes them; a target that there is not is left out. Free the text.
 Status launch_default_settings(const KernTrainer *trainer, const SimSpec *sim, const KernObjective *objective,
                                char **json) HOST_MUST_CHECK;
 

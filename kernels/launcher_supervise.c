@@ -7,6 +7,7 @@
 
 #include "host/address.h"
 #include "host/payload.h"
+#include "host/plural.h"
 #include "host/supervise.h"
 #include "kernels/launcher_arguments.h"
 #include "kernels/launcher_ranks.h"
@@ -193,7 +194,7 @@ static void tell_start(const LaunchRun *run, const char *elsewhere, int threads)
     int workers = (int)host_config_int(&run->config, "workers");
     if (run->options.quiet) return;
     fprintf(stderr, "%s: %d worker%s of %d thread%s; others join with: %s --join %s --secret %s/secret\n",
-            run->trainer->tool, workers, workers == 1 ? "" : "s", threads, threads == 1 ? "" : "s", run->trainer->tool,
+            run->trainer->tool, workers, host_plural(workers), threads, host_plural(threads), run->trainer->tool,
             elsewhere, run->dir.path);
 }
 
@@ -204,6 +205,8 @@ static Status supervise(LaunchRun *run, Plan *commands, int fd, int *exit_status
         .run = run->dir.path,
         .listen_fd = fd,
         .min_workers = (int)host_config_int(&run->config, "min_workers"),
+        .hang_limit_s = host_config_real(&run->config, "hang_limit"),
+        .master_silence_s = HOST_SUPERVISE_SILENCE_S,
         .hook = {.tool = run->trainer->tool,
                  .command = launch_text(run, "scale_hook"),
                  .variables = hook.at,

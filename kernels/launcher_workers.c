@@ -8,6 +8,7 @@
 #include "host/address.h"
 #include "host/master.h"
 #include "host/payload.h"
+#include "host/plural.h"
 #include "host/supervise.h"
 #include "kernels/launcher_emit.h"
 #include "kernels/launcher_ranks.h"
@@ -45,6 +46,11 @@ bool launch_is_supervisor(const LaunchRun *run) {
            launch_text(run, "scale_hook")[0] != '\0';
 }
 
+// Whether the command line has an option, which not every program does.
+static bool is_given(const LaunchRun *run, const char *name) {
+    return host_config_find(run->trainer->table, name) != NULL && host_config_layer(&run->config, name) == CONFIG_ARGS;
+}
+
 // What bounds the number of workers.
 static Status check_bounds(const LaunchRun *run) {
     long long workers = (long long)launch_workers(run), trainers = launch_trainers(run);
@@ -54,13 +60,14 @@ static Status check_bounds(const LaunchRun *run) {
     bool brings_hook = launch_emit_scales(run);
     bool may_join = has_hook || brings_hook || launch_text(run, "bind_address")[0] != '\0';
     if (least > workers && !may_join) {
-        return host_fail(STATUS_USAGE, "--min-workers %lld: there are %lld workers; --bind-address lets others join",
-                         least, workers);
+        return host_fail(STATUS_USAGE, "--min-workers %lld: the run has %lld worker%s; --bind-address lets others join",
+                         least, workers, host_plural(workers));
     }
     if (most > 0 && most < least)
         return host_fail(STATUS_USAGE, "--max-workers %lld is less than --min-workers %lld", most, least);
     if (most > 0 && most < workers)
-        return host_fail(STATUS_USAGE, "--max-workers %lld: the run starts with %lld workers", most, workers);
+        return host_fail(STATUS_USAGE, "--max-workers %lld: the run starts with %lld worker%s", most, workers,
+                         host_plural(workers));
     if (most > 0 && most < trainers)
         return host_fail(STATUS_USAGE, "--max-workers %lld is less than --trainers %lld", most, trainers);
     if (has_hook && most == 0)
@@ -69,7 +76,7 @@ static Status check_bounds(const LaunchRun *run) {
         return host_fail(STATUS_USAGE, "--max-workers %lld: all workers are trainers, of which there are at most %d",
                          most, HOST_GROUP_MAX);
     }
-    if (!has_hook && !brings_hook && host_config_layer(&run->config, "scale_interval") == CONFIG_ARGS)
+    if (!has_hook && !brings_hook && is_given(run, "scale_interval"))
         return host_fail(STATUS_USAGE, "--scale-interval is for --scale-hook, which is not there");
     return STATUS_OK;
 }
@@ -86,12 +93,35 @@ static Status check_collectives(const LaunchRun *run) {
     return host_fail(STATUS_USAGE, "--collectives nccl is between GPUs: not with --device cpu");
 }
 
+// What means nothing to one process that works by itself is no option of it. A number of workers that is given may be
+// one, so that a script need not mind.
+static Status check_alone(const LaunchRun *run) {
+    static const char *const ways[] = {"workers", "bind_address", "scale_hook", NULL};
+    static const char *const of_several[] = {"trainers", "min_workers", "max_workers", "hang_limit",
+                                             "patience", "collectives", "secret",      NULL};
+    bool is_test = run->options.eval[0] != '\0', may_be_several = run->rank.count > 1 || launch_emits(run);
+    char name[HOST_CONFIG_NAME_MAX];
+    for (const char *const *way = ways; *way != NULL; way++) {
+        if (!is_given(run, *way)) continue;
+        if (is_test)
+            return host_fail(STATUS_USAGE, "--eval tests in one process: leave out --%s",
+                             host_config_spell(*way, true, name));
+        may_be_several = true;
+    }
+    for (const char *const *option = of_several; *option != NULL && !may_be_several; option++) {
+        if (!is_given(run, *option)) continue;
+        return host_fail(STATUS_USAGE,
+                         "--%s is for runs of several workers: --workers N starts them, --bind-address lets them join",
+                         host_config_spell(*option, true, name));
+    }
+    return STATUS_OK;
+}
+
 Status launch_check_workers(LaunchRun *run) {
     if (!has_workers(run)) return STATUS_OK;
     if (role(run) != ROLE_AUTO && launch_text(run, "join")[0] == '\0')
         return host_fail(STATUS_USAGE, "--role is for a worker that joins: --join ENDPOINT");
-    bool has_status = host_config_layer(&run->config, "dismissal_status") == CONFIG_ARGS;
-    if (has_status && launch_text(run, "join")[0] == '\0')
+    if (is_given(run, "dismissal_status") && launch_text(run, "join")[0] == '\0')
         return host_fail(STATUS_USAGE, "--dismissal-status is for a worker that joins: --join ENDPOINT");
     if (role(run) != ROLE_AUTO) return STATUS_OK;
     TRY(launch_find_rank(run));
@@ -99,11 +129,12 @@ Status launch_check_workers(LaunchRun *run) {
     TRY(check_collectives(run));
     int64_t workers = launch_workers(run), trainers = launch_trainers(run);
     if (trainers > workers && launch_text(run, "bind_address")[0] == '\0') {
-        return host_fail(STATUS_USAGE, "--trainers %lld: there are %lld workers; --bind-address lets others join",
-                         (long long)trainers, (long long)workers);
+        return host_fail(STATUS_USAGE, "--trainers %lld: the run has %lld worker%s; --bind-address lets others join",
+                         (long long)trainers, (long long)workers, host_plural(workers));
     }
     if (trainers > HOST_GROUP_MAX)
         return host_fail(STATUS_USAGE, "%lld workers: at most %d are trainers", (long long)trainers, HOST_GROUP_MAX);
+    TRY(check_alone(run));
     bool needs_gloo = launch_is_supervisor(run) && has_trainers(run);
     return needs_gloo && !launch_emits(run) ? host_comm_gloo_check() : STATUS_OK; // a text may be for elsewhere
 }
@@ -304,9 +335,10 @@ Status launch_join_as_trainer(LaunchRun *run) {
 
 // Who joins has the run's settings, and none of its own.
 static Status check_helper(const LaunchRun *run) {
-    static const char *const not_joining[] = {
-        "workers", "trainers", "max_workers", "scale_hook", "scale_interval", "collectives", "hang_limit",
-        "resume",  "eval",     "config",      "html",       "dry_run",        NULL};
+    static const char *const not_joining[] = {"workers",       "trainers",       "min_workers", "max_workers",
+                                              "scale_hook",    "scale_interval", "collectives", "hang_limit",
+                                              "resume",        "eval",           "config",      "html",
+                                              "html_episodes", "dry_run",        NULL};
     const ConfigTable *table = run->trainer->table;
     char name[HOST_CONFIG_NAME_MAX];
     if (run->options.profile && run->options.out[0] == '\0')
@@ -318,8 +350,7 @@ static Status check_helper(const LaunchRun *run) {
     if (!run->options.profile && run->options.out[0] != '\0')
         return host_fail(STATUS_USAGE, "--join: leave out --out, which the run has; it is for --profile");
     for (int i = 0; not_joining[i] != NULL; i++) {
-        bool is_there = host_config_find(table, not_joining[i]) != NULL;
-        if (!is_there || host_config_layer(&run->config, not_joining[i]) != CONFIG_ARGS) continue;
+        if (!is_given(run, not_joining[i])) continue;
         return host_fail(STATUS_USAGE, "--join makes one worker of a run: leave out --%s",
                          host_config_spell(not_joining[i], true, name));
     }
@@ -362,7 +393,8 @@ static void tell_end(const LaunchRun *run, Status status) {
     } else {
         fputs("stopped", stderr);
     }
-    if (launch_has_evaluators(run)) fprintf(stderr, " after %lld members", (long long)figures.own_items);
+    if (launch_has_evaluators(run))
+        fprintf(stderr, " after %lld member%s", (long long)figures.own_items, host_plural(figures.own_items));
     fputc('\n', stderr);
 }
 
@@ -416,12 +448,36 @@ static void print_workers(const LaunchRun *run, const json_t *workers) {
     json_array_foreach(workers, i, w) {
         char rank[16] = "";
         if (number(w, "rank") >= 0) snprintf(rank, sizeof rank, "%.0f", number(w, "rank"));
-        printf("  %-9s %2s %-5s %-16s %8.0f %3.0f threads ", word(w, "role"), rank, word(w, "state"), word(w, "host"),
-               number(w, "pid"), number(w, "threads"));
+        printf("  %-9s %2s %-5s %-16s %8.0f %3.0f thread%-1s ", word(w, "role"), rank, word(w, "state"),
+               word(w, "host"), number(w, "pid"), number(w, "threads"), host_plural((int64_t)number(w, "threads")));
         if (launch_has_evaluators(run))
             printf("%12.0f members %12.0f members/s  ", number(w, "items"), number(w, "items_per_s"));
         printf("%s\n", word(w, "device"));
     }
+}
+
+// "1 crash, ", "2 crashes, "
+static void print_count(const json_t *object, const char *key, const char *noun, const char *plural, const char *then) {
+    double count = number(object, key);
+    printf("%.0f %s%s%s", count, noun, count == 1 ? "" : plural, then);
+}
+
+static void print_counts(const json_t *all) {
+    const json_t *f = json_object_get(all, "failures"), *t = json_object_get(all, "traffic");
+    printf("failures: ");
+    print_count(f, "deaths", "death", "s", ", ");
+    print_count(f, "crashes", "crash", "es", ", ");
+    print_count(f, "hangs", "hang", "s", ", ");
+    print_count(f, "refusals", "refused", "", ", ");
+    print_count(f, "strangers", "stranger", "s", "; ");
+    print_count(f, "repeated_items", "member", "s", " computed again, ");
+    print_count(f, "lost_items", "lost", "", "\ntraffic: ");
+    print_count(t, "payload_messages", "payload", "s", " of ");
+    print_count(t, "payload_bytes", "byte", "s", ", ");
+    print_count(t, "result_messages", "result", "s", " of ");
+    print_count(t, "result_bytes", "byte", "s", "; ");
+    print_count(all, "leases", "lease", "s", "; ");
+    print_count(t, "collective_bytes", "byte", "s", " between trainers\n");
 }
 
 // How many workers there may be, are missing and are wanted.
@@ -437,36 +493,46 @@ static void print_bounds(const json_t *all) {
 static Status print_status(const LaunchRun *run, const char *json) {
     json_t *all = json_loads(json, 0, NULL);
     if (all == NULL) return host_fail(STATUS_CORRUPT, "the master's status is no JSON");
-    const json_t *f = json_object_get(all, "failures"), *t = json_object_get(all, "traffic");
     const json_t *m = json_object_get(all, "master"), *workers = json_object_get(all, "workers");
     printf("%s at %s: %s %.0f", word(all, "env"), word(all, "endpoint"), run->trainer->step, number(all, "generation"));
     if (launch_has_evaluators(run))
         printf(", %.0f of %.0f members to go", number(all, "items_left"), number(all, "items"));
-    printf("; epoch %.0f, %zu workers", number(all, "epoch"), json_array_size(workers));
+    printf("; epoch %.0f, %zu worker%s", number(all, "epoch"), json_array_size(workers),
+           host_plural((int64_t)json_array_size(workers)));
     print_bounds(all);
     if (number(all, "trainers") > 1) {
         printf("%.0f trainers by %s: %s\n", number(all, "trainers"), word(all, "collectives"),
                word(all, "collectives_why"));
     }
     print_workers(run, workers);
-    printf(
-        "failures: %.0f deaths, %.0f crashes, %.0f hangs, %.0f refused, %.0f strangers; %.0f members computed again, "
-        "%.0f lost\n",
-        number(f, "deaths"), number(f, "crashes"), number(f, "hangs"), number(f, "refusals"), number(f, "strangers"),
-        number(f, "repeated_items"), number(f, "lost_items"));
-    printf(
-        "traffic: %.0f payloads of %.0f bytes, %.0f results of %.0f bytes; %.0f leases; %.0f bytes between trainers\n",
-        number(t, "payload_messages"), number(t, "payload_bytes"), number(t, "result_messages"),
-        number(t, "result_bytes"), number(all, "leases"), number(t, "collective_bytes"));
-    printf("master: %.1f s old, %.2f s of CPU time, %.1f MiB\n", number(m, "age_s"), number(m, "cpu_s"),
-           number(m, "memory_bytes") / 1048576.0);
+    print_counts(all);
+    printf("master: %.1f s old, %.2f s of CPU time, %.1f MiB; hangs are noticed after %g s\n", number(m, "age_s"),
+           number(m, "cpu_s"), number(m, "memory_bytes") / 1048576.0, number(all, "hang_limit_s"));
     json_decref(all);
+    return STATUS_OK;
+}
+
+static Status check_status(const LaunchRun *run) {
+    static const char *const needed[] = {"status", "secret", "json", "quiet", NULL};
+    const ConfigTable *table = run->trainer->table;
+    char name[HOST_CONFIG_NAME_MAX];
+    if (run->args.count > 0)
+        return host_fail(STATUS_USAGE, "--status asks a run's master: leave out '%s'", run->args.positional[0]);
+    for (int i = 0; i < table->count; i++) {
+        bool is_needed = false;
+        for (const char *const *option = needed; *option != NULL; option++)
+            is_needed = is_needed || strcmp(*option, table->options[i].name) == 0;
+        if (is_needed || !is_given(run, table->options[i].name)) continue;
+        return host_fail(STATUS_USAGE, "--status asks a run's master: leave out --%s",
+                         host_config_spell(table->options[i].name, true, name));
+    }
     return STATUS_OK;
 }
 
 static Status show_status(const LaunchRun *run) {
     char endpoint[HOST_ENDPOINT_MAX], *json = NULL;
     HostKeys keys;
+    TRY(check_status(run));
     TRY(launch_find_master(run, launch_text(run, "status"), endpoint, &keys));
     TRY(host_master_ask(endpoint, &keys, STATUS_WAIT_S, &json));
     Status status = STATUS_OK;

@@ -59,7 +59,8 @@ static Status parse_lib(KernObjective *o, const char *path) {
     if (path[0] == '\0')
         return host_fail(STATUS_USAGE, "%s: which library? %s:PATH", full_names[o->kind - 1], full_names[o->kind - 1]);
     char *absolute = realpath(path, NULL);
-    if (absolute == NULL) return host_fail(STATUS_IO, "%s:%.300s: %s", full_names[o->kind - 1], path, strerror(errno));
+    if (absolute == NULL)
+        return host_fail(STATUS_USAGE, "%s:%.300s: %s", full_names[o->kind - 1], path, strerror(errno));
     Status status = set_name(o, absolute);
     free(absolute);
     return status;
@@ -157,7 +158,9 @@ Status kern_objective_hash(const KernObjective *o, char text[17]) {
     if (o->kind != KERN_OBJECTIVE_LIB || o->argument == 0) return STATUS_OK;
     char *data;
     size_t bytes;
-    TRY(host_file_read(kern_objective_argument(o), LIBRARY_BYTES_MAX, &data, &bytes));
+    Status status = host_file_read(kern_objective_argument(o), LIBRARY_BYTES_MAX, &data, &bytes);
+    if (status == STATUS_IO) return STATUS_USAGE; // it was named wrongly, as one without the function is
+    TRY(status);
     HostHash hash = host_hash_start();
     host_hash_add(&hash, data, bytes);
     free(data);

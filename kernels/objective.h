@@ -8,7 +8,7 @@
 //     objective:exec:COMMAND     the user's command, which is told parameters and prints a fitness, line by line
 //     objective:lib:PATH         the user's shared library (kernels/shoal_objective.h)
 //
-// Ownership: plain data, that may be copied. Errors: STATUS_USAGE naming what is wrong and the nearest name, STATUS_IO.
+// Ownership: plain data, that may be copied. Errors: STATUS_USAGE naming what is wrong and the nearest name.
 // Thread safety: plain data.
 #ifndef SHOAL_KERNELS_OBJECTIVE_H
 #define SHOAL_KERNELS_OBJECTIVE_H

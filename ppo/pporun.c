@@ -1,6 +1,7 @@
 // pporun: trains a policy by proximal policy optimisation.
 #include <stdio.h>
 
+#include "host/plural.h"
 #include "kernels/launcher.h"
 #include "ppo/ppo_trainers.h"
 #include "profiler/prof_launch.h"
@@ -57,13 +58,16 @@ static Status plan_run(KernBackend *backend, const void *values, KernRunPlan *pl
     TRY(ppo_config_spec(config, &spec));
     TRY(ppo_plan(backend, config, &plan->memory));
     plan->params = spec.policy.params;
+    int64_t updates = ppo_config_updates(config);
     plan->env_steps = ppo_config_update_steps(config);
     plan->env_steps_key = "env_steps_per_update";
-    snprintf(plan->work, sizeof plan->work,
-             "%lld updates of %lld env steps: %lld envs (%lld shards) x %lld steps, %lld epochs of %lld minibatches",
-             (long long)ppo_config_updates(config), (long long)plan->env_steps, (long long)config->envs,
-             (long long)config->shards, (long long)config->rollout, (long long)config->epochs,
-             (long long)config->minibatches);
+    snprintf(
+        plan->work, sizeof plan->work,
+        "%lld update%s of %lld env step%s: %lld env%s (%lld shard%s) x %lld step%s, %lld epoch%s of %lld minibatch%s",
+        (long long)updates, host_plural(updates), (long long)plan->env_steps, host_plural(plan->env_steps),
+        (long long)config->envs, host_plural(config->envs), (long long)config->shards, host_plural(config->shards),
+        (long long)config->rollout, host_plural(config->rollout), (long long)config->epochs,
+        host_plural(config->epochs), (long long)config->minibatches, config->minibatches == 1 ? "" : "es");
     return STATUS_OK;
 }
 

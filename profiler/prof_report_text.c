@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/plural.h"
 #include "profiler/prof_report.h"
 #include "profiler/prof_walk.h"
 
@@ -49,8 +50,9 @@ static void print_head(const ProfRun *run, FILE *stream) {
         int64_t wall_ns = s->workers[i].figures.wall_ns;
         longest_ns = wall_ns > longest_ns ? wall_ns : longest_ns;
     }
-    fprintf(stream, "%s: %s on %s: %d worker%s, %" PRId64 " threads, %s", run->name, p->tool, p->device,
-            s->worker_count, s->worker_count == 1 ? "" : "s", s->total.threads, duration(longest_ns, text));
+    fprintf(stream, "%s: %s on %s: %d worker%s, %" PRId64 " thread%s, %s", run->name, p->tool, p->device,
+            s->worker_count, host_plural(s->worker_count), s->total.threads, host_plural(s->total.threads),
+            duration(longest_ns, text));
     if (s->phases != PROF_ALL_PHASES) {
         fprintf(stream, " in");
         for (int i = 0; i < HOST_TRACE_PHASES; i++) {

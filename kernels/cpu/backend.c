@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/plural.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/ppo_net.h"
 #include "sim/sim_list.h"
@@ -71,8 +72,8 @@ static HostMemory cpu_memory(KernBackend *backend) {
 static void cpu_describe(KernBackend *backend, char *text, int size) {
     const CpuBackend *cpu = (const CpuBackend *)backend;
     int threads = host_pool_threads(cpu->pool);
-    snprintf(text, (size_t)size, "cpu: %d thread%s, %s, %d lanes", threads, threads == 1 ? "" : "s", cpu->isa->name,
-             cpu->lanes);
+    snprintf(text, (size_t)size, "cpu: %d thread%s, %s, %d lane%s", threads, host_plural(threads), cpu->isa->name,
+             cpu->lanes, host_plural(cpu->lanes));
 }
 
 static const KernOps cpu_ops = {

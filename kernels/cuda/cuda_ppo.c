@@ -338,6 +338,8 @@ static Status open_ppo(CudaPpo *ppo, CudaBackend *backend, const KernPpoSpec *sp
     void *mail = NULL;
     CUDA_TRY(backend, cudaMallocHost(&mail, sizeof *ppo->mail));
     ppo->mail = memset(mail, 0, sizeof *ppo->mail);
+    for (int i = 0; i < CUDA_PPO_AHEAD; i++)
+        CUDA_TRY(backend, cudaEventCreateWithFlags(&ppo->launched[i], cudaEventDisableTiming));
     CUDA_TRY(backend, cuda_launch_ppo_reset(ppo->sim, &ppo->args, backend->stream));
     CUDA_TRY(backend, cudaStreamSynchronize(backend->stream));
     return STATUS_OK;
@@ -363,6 +365,8 @@ void cuda_ppo_close(KernPpo *base) {
     (void)cudaSetDevice(ppo->backend->device);
     if (ppo->graph != NULL) (void)cudaGraphExecDestroy(ppo->graph);
     if (ppo->mail != NULL) (void)cudaFreeHost(ppo->mail);
+    for (int i = 0; i < CUDA_PPO_AHEAD; i++)
+        if (ppo->launched[i] != NULL) (void)cudaEventDestroy(ppo->launched[i]);
     cuda_ppo_leave(ppo);
     ppo->backend->host.block_free(&ppo->block);
     free(ppo);

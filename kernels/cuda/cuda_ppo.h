@@ -8,6 +8,10 @@
 #include "kernels/ppo_statistics.h"
 
 struct CUgraphExec_st;
+struct CUevent_st;
+
+// Launches that the host is ahead of the device by, at most.
+enum { CUDA_PPO_AHEAD = 16 };
 
 // The host's side of what goes to the device before an update, and comes back after it. Page-locked, so that the copies
 // are in stream order.
@@ -27,11 +31,12 @@ typedef struct CudaPpo {
     CudaPpoArgs args;
     size_t env_words;
     int rollout_blocks, learn_blocks;
-    int32_t slice_steps;          // of the rollout, in one launch
-    int32_t graph_minibatches;    // divides the minibatches
-    struct CUgraphExec_st *graph; // that many minibatches of one alone; NULL before the first update
-    PpoGroup group;               // its exchange is page-locked, or
-    bool exchanges_on_device;     // in the GPU's memory
+    int32_t slice_steps;                         // of the rollout, in one launch
+    int32_t graph_minibatches;                   // divides the minibatches
+    struct CUgraphExec_st *graph;                // that many minibatches of one alone; NULL before the first update
+    struct CUevent_st *launched[CUDA_PPO_AHEAD]; // in turn: that all before a launch is done
+    PpoGroup group;                              // its exchange is page-locked, or
+    bool exchanges_on_device;                    // in the GPU's memory
     CudaPpoMail *mail;
     CudaPpoStep *d_step;
     uint32_t *d_words; // [env][words] on their way in or out

@@ -9,26 +9,34 @@
 
 // ---- launches ahead of the device ----------------------------------------------------------------------------------
 
-// Of one update. Two events take turns: each is recorded after LAUNCHES_AHEAD launches, and waited for before it is
-// recorded again.
+// Of one update. Events take turns: each is recorded before a launch, and waited for before it is recorded again.
 typedef struct Pace {
-    const CudaBackend *backend;
+    const CudaPpo *ppo;
     int launches;
 } Pace;
 
-enum { LAUNCHES_AHEAD = 8 };
-
 // Before a launch. STATUS_STOPPED where a stop was asked for; the stream is then empty.
 static Status pace(Pace *p) {
-    const CudaBackend *backend = p->backend;
+    const CudaBackend *backend = p->ppo->backend;
     if (backend->host.stop_requested()) {
         CUDA_TRY(backend, cudaStreamSynchronize(backend->stream));
         return cuda_fail(backend, STATUS_STOPPED, "stopped during an update");
     }
-    if (++p->launches % LAUNCHES_AHEAD != 0) return STATUS_OK;
-    cudaEvent_t event = p->launches / LAUNCHES_AHEAD % 2 == 0 ? backend->begin : backend->end;
+    cudaEvent_t event = p->ppo->launched[p->launches++ % CUDA_PPO_AHEAD];
     CUDA_TRY(backend, cudaEventSynchronize(event)); // returns at once where it was never recorded
     CUDA_TRY(backend, cudaEventRecord(event, backend->stream));
+    return STATUS_OK;
+}
+
+// Waits for the device to come to the last launch, with a look for a stop whenever it has done one: a device that is
+// slow does not hang. What is left is done soon, and no stop breaks it off.
+static Status fall_in(const Pace *p) {
+    const CudaBackend *backend = p->ppo->backend;
+    CUDA_TRACE_SCOPE(backend, IDLE, "wait for the GPU");
+    for (int i = 0; i < CUDA_PPO_AHEAD; i++) {
+        CUDA_TRY(backend, cudaEventSynchronize(p->ppo->launched[(p->launches + i) % CUDA_PPO_AHEAD]));
+        backend->host.stop_requested();
+    }
     return STATUS_OK;
 }
 
@@ -131,6 +139,7 @@ static Status roll_out(const CudaPpo *ppo, Pace *p, uint32_t update) {
         CUDA_TRY(backend, cuda_launch_ppo_outcome(&ppo->args, backend->stream));
         return STATUS_OK;
     }
+    TRY(fall_in(p));
     TRY(cuda_ppo_fetch_report(ppo));
     return check_rollout(ppo, update);
 }
@@ -245,9 +254,10 @@ Status cuda_ppo_update(KernPpo *base, const KernPpoStep *step, KernPpoReport *re
     bool is_alone = ppo_group_is_alone(&ppo->group);
     if (is_alone && ppo->graph == NULL) TRY(capture(ppo));
     TRY(send(ppo, step));
-    Pace p = {.backend = backend};
+    Pace p = {.ppo = ppo};
     TRY(roll_out(ppo, &p, step->update));
     TRY(learn(ppo, &p, step->epochs));
+    TRY(fall_in(&p));
     TRY(cuda_ppo_fetch_report(ppo));
     if (ppo->mail->step.is_probed) tell_split(ppo);
     TRY(check_finite(ppo, step->update));

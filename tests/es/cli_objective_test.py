@@ -161,13 +161,24 @@ class Functions(ObjectiveTest):
 class Names(ObjectiveTest):
     """Lists, and what is refused."""
 
+    OF_POLICIES = ["hidden", "recurrent", "activation", "precision", "normalize", "episodes", "test_episodes", "time_limit", "set",
+                   "randomize", "common_random"]  # fmt: skip
+
     def test_lists(self):
         names = SIMULATORS + [f"objective:{o}" for o in OBJECTIVES]
         self.assertEqual(names, [s["name"] for s in self.good("--list")])
         self.assertIn("objective:sleep[:MS[:MS]]", self.call("--list").out)
         for name in OBJECTIVES:
             listed = self.good("--list", f"objective:{name}")
-            self.assertEqual((f"objective:{name}", False), (listed["name"], listed["settings"]["normalize"]))
+            self.assertEqual(f"objective:{name}", listed["name"])
+            has_target = name in ["sphere", "rastrigin", "rosenbrock"]
+            self.assertEqual((has_target, has_target), (listed["target_return"] is not None, "target" in listed["settings"]))
+            self.assertIn("dim", listed["settings"])
+            self.assertEqual(name == "lib", "lib_hash" in listed["settings"])
+            self.assertEqual([], [option for option in self.OF_POLICIES if option in listed["settings"]])
+            self.assertEqual(not has_target, "target: none" in self.call("--list", f"objective:{name}").out)
+        self.assertEqual(3, self.call("--list").out.count(", target: none\n"))
+        self.assertEqual([], [option for option in ["dim", "init", "lib_hash"] if option in self.good("--list", "cartpole")["settings"]])
         text = self.call("--list", "objective:rosenbrock").out
         for word in ["100 (x_(i+1) - x_i^2)^2", "at least 2", "between -2 and 2", '"dim"']:
             self.assertIn(word, text)
@@ -177,8 +188,9 @@ class Names(ObjectiveTest):
             (2, ["'objective:rastrigin'"], "objective:rastrgin"),
             (2, ["did you mean 'objective:rastrigin'"], "rastrigin"),
             (2, ["did you mean 'objective:rastrigin'"], "--list", "objective:rastrgin"),
-            (1, ["nothing.so", "No such file"], "objective:nothing.so", "--dim=2"),
-            (1, ["nothing", "No such file"], "objective:lib:nothing", "--dim=2"),
+            (2, ["nothing.so", "No such file"], "objective:nothing.so", "--dim=2"),
+            (2, ["nothing", "No such file"], "objective:lib:nothing", "--dim=2"),
+            (2, ["/etc", "regular file"], "objective:lib:/etc", "--dim=2"),
             (2, ["cannot be loaded"], "objective:lib:/etc/passwd", "--dim=2"),
             (2, ["which command?"], "objective:exec:", "--dim=2"),
             (2, ["how many parameters? --dim"], "objective:exec:cat"),

@@ -120,6 +120,9 @@ class Eval(EsrunTest):
         other = self.good("--eval", run["run"], "--set=mass_kg=3", "--test-episodes=20")
         self.assertEqual(20, other["test_episodes"])
         self.assertEqual(run["params_hash"], other["params_hash"])
+        again = self.good("--eval", run["run"], "--device=cpu")
+        self.assertEqual(again["train_s"], other["train_s"])  # the run's, whatever a test takes
+        self.assertLessEqual(other["train_s"], run["train_s"])
         self.assertNotEqual(run["test_return_mean"], other["test_return_mean"])
         self.assertNotEqual(run["test_return_mean"], self.good("--eval", run["run"], "--seed=99")["test_return_mean"])
 

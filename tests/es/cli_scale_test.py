@@ -232,8 +232,19 @@ class Bounds(ScaleTest):
             (["--dismissal-status", "--join"], ["--dismissal-status=76"]),
         ]:
             self.refused(2, words, "cartpole", *args)
-        for option in ["--max-workers=3", hook, "--scale-interval=3", "--collectives=gloo", "--hang-limit=3"]:
+        of_several = ["--max-workers=3", "--min-workers=1", "--collectives=gloo", "--hang-limit=3", "--trainers=1"]
+        for option in [*of_several, "--patience=3", "--secret=x"]:
+            self.refused(2, [option.partition("=")[0], "several workers", "--workers N"], "cartpole", option)
+        for option in [*of_several, hook, "--scale-interval=3"]:
             self.refused(2, ["--join", "leave out", option.partition("=")[0]], "--join=tcp://127.0.0.1:1", option)
+        for option in ["--workers=2", hook, "--bind-address=tcp://*:*"]:
+            self.refused(2, ["--eval", "leave out", option.partition("=")[0]], "--eval=x", "--max-workers=3", option)
+        for option in ["--hang-limit=3", "--pop=4"]:
+            self.refused(2, ["--status", "leave out", option.partition("=")[0]], "--status=x", option)
+        # A number of workers that was given may be one.
+        done = self.good(*self.args(generations=1), *of_several, "--workers=1", "--out", self.path())
+        self.assertNotIn("workers", done)
+        self.refused(2, ["--min-workers 2: the run has 1 worker;"], "cartpole", "--min-workers=2")
 
 
 class Forks(ScaleTest):

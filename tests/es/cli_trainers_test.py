@@ -158,6 +158,19 @@ class Nccl(NcclHashTests, TrainersTest):
     CHANGES = {"pop": 16, "episodes": 1, "time_limit": 30}
     GPU_STEPS = 40
 
+    def test_a_hook_brings_another_gpu(self):
+        """Which the run waits for, and which is of its group."""
+        hook = self.path("hook")
+        hook.write_text(f'cd "{self.folder}" && mkdir called || exit 0\n'
+                        '"$SHOAL_PROGRAM" --join "$SHOAL_JOIN" --secret "$SHOAL_SECRET_FILE" --role=follower --device=cuda --gpu=2'
+                        ' --threads=1 --bind=none --quiet >>log 2>&1 &\n')  # fmt: skip
+        run = self.begin_gpus(2, "--collectives=nccl", "--min-workers=3", "--max-workers=3", "--scale-interval=0.5",
+                              f"--scale-hook=. {hook}")  # fmt: skip
+        seen = run.wait_for_status(lambda s: s["trainers"] == 3, "three trainers")
+        self.assertEqual(("nccl", 3), (seen["collectives"], seen["present"]), seen)
+        self.same_by_nccl(self.reference(**self.changes), run)
+        self.assertEqual("", (self.folder / "log").read_text())
+
 
 class NcclFaults(NcclFaultTests, TrainersTest):
     CHANGES = Nccl.CHANGES

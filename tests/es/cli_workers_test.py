@@ -48,6 +48,20 @@ class Hash(WorkersTest):
                 done = self.same_end(expected, self.begin(*args, "--min-workers=3", workers=3, tool=ESRUN))
                 self.assertGreater(done["workers"]["other_items"], 0)
 
+    def test_what_is_said_of_the_whole_run(self):
+        """Who evaluated its members: also those before this start, and those that nobody could help with."""
+        out, options = self.path(), ["--threads=1", "--bind=none", "--device=cpu", "--quiet"]
+        whole = r"with evaluators: (\d+) members? here, (\d+) elsewhere, \d+ twice, 0 lost; "
+        alone = self.call(*self.args(generations=3), "--bind-address=tcp://127.0.0.1:*", "--quiet", "--out", out)
+        self.assertEqual(("96", "0"), re.search(whole, alone.out).groups(), alone)
+        parts = whole.replace("elsewhere, ", "elsewhere, (\\d+) before generation 3, ")
+        done = self.call("--resume", out, "--generations=12", "--workers=2", "--min-workers=2", *options)
+        here, elsewhere, before = map(int, re.search(parts, done.out).groups())
+        self.assertEqual((96, 9 * 32), (before, here + elsewhere), done)
+        self.assertIn("by message, since generation 3\n", done.out)
+        again = self.good("--resume", out, "--generations=14", "--workers=2", "--min-workers=2", *options[:-1])["workers"]
+        self.assertEqual((12 * 32, 2 * 32), (again["earlier_items"], again["here_items"] + again["other_items"]))
+
     def test_nothing_is_left(self):
         run = self.begin(*self.args(), workers=3, environment=self.SLOW)
         run.wait_for_workers(3)
@@ -140,11 +154,15 @@ class Inside(WorkersTest):
         return {**self.SLOW, **plain, "SHOAL_TEST_FAULT": f"{kind}:{generation}:{member}:{self.marker}"}
 
     def test_a_thread_that_spins(self):
-        expected = self.reference()
-        run = self.begin(*self.args(), "--hang-limit=1", environment={**self.fault("spin"), "SHOAL_TEST_SLOW_MS": "60"})
-        run.wait_for_status(lambda s: s["failures"]["hangs"] >= 1, "a hang")
+        expected = self.reference(generations=16)  # long enough for it to end
+        run = self.begin(*self.args(generations=16), "--hang-limit=1", environment={**self.fault("spin"), "SHOAL_TEST_SLOW_MS": "60"})
+        seen = run.wait_for_status(lambda s: any(w["state"] == "hangs" for w in s["workers"]), "a hang")
         self.assertTrue(self.marker.exists())
-        self.same_end(expected, run)
+        (pid,) = [w["pid"] for w in seen["workers"] if w["state"] == "hangs"]
+        run.wait_until(lambda: state(pid) in (None, "Z"), "the end of what hangs")
+        done = self.same_end(expected, run)
+        self.assertRegex(done["stderr"], rf"process {pid}: no progress for \d[.\d]* s \(--hang-limit 1\): it ends itself\n")
+        self.assertRegex(done["stderr"], rf"\(process {pid}\) ended with status 75, for it hung \(--hang-limit 1\); ")
 
     def test_a_long_step_is_no_hang(self):
         """An evaluation of 3 s, under a limit of 1 s: its thread looks for a stop meanwhile."""

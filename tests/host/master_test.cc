@@ -257,6 +257,56 @@ TEST_F(MasterOfTwo, WhoComesAfterTheEndIsToldSo) {
     host_member_close(late, false);
 }
 
+class MasterOfSlowWorkers : public MasterTest {
+  protected:
+    void prepare(HostMasterOptions *options) const override { options->hang_limit_s = 0.5; }
+
+    void SetUp() override {
+        MasterTest::SetUp();
+        ASSERT_OK(host_link_connect(&link_, endpoint_, &keys_));
+        greet(&link_, HOST_ROLE_EVALUATOR, "build-1");
+        tick(0);
+        ask_until([](const std::string &json) { return workers_of(json) == 1; });
+    }
+
+    void TearDown() override {
+        host_link_close(&link_, 100);
+        MasterTest::TearDown();
+    }
+
+    // Is at an update, and has looked for a stop so often.
+    void tick(int64_t looks) {
+        HostMessage message = {};
+        message.type = HOST_MESSAGE_TICK;
+        message.value[0] = looks;
+        message.value[1] = -1;
+        ASSERT_OK(host_link_send(&link_, nullptr, &message));
+    }
+
+    HostLink link_ = {};
+};
+
+// What was taken for hung, and moves again, needs longer than was thought: for it and for all the limit is another one.
+TEST_F(MasterOfSlowWorkers, TheLimitFollowsWhatTheyNeed) {
+    EXPECT_EQ(0, count_of(ask(), "hang_limit_s")); // and a half
+    ask_until([&](const std::string &json) {
+        tick(0);
+        return json.find("\"state\":\"hangs\"") != std::string::npos;
+    });
+    tick(1);
+    std::string json = ask_until([](const std::string &text) { return count_of(text, "hang_limit_s") > 0; });
+    EXPECT_GE(4, count_of(json, "hang_limit_s")) << json; // eight times
+    EXPECT_EQ(std::string::npos, json.find("\"state\":\"hangs\"")) << json;
+}
+
+// A worker that was stopped shows nothing of what computing needs.
+TEST_F(MasterOfSlowWorkers, SilenceIsNotWhatTheyNeed) {
+    sleep_ms(450);
+    tick(1);
+    sleep_ms(30);
+    EXPECT_EQ(0, count_of(ask(), "hang_limit_s"));
+}
+
 TEST_F(MasterTest, TellsItsClock) {
     HostMemberOptions asks = member(HOST_ROLE_TRAINER), silent = member(HOST_ROLE_EVALUATOR);
     asks.asks_clock = true;

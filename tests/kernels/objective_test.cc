@@ -257,7 +257,7 @@ TEST(Objective, Names) {
         EXPECT_NE(nullptr, std::strstr(host_message(), b.message)) << b.name << ": " << host_message();
     }
     for (const char *missing : {"objective:lib:nothing", "objective:nothing.so", "objective:./nothing"}) {
-        EXPECT_EQ(STATUS_IO, kern_objective_parse(missing, &o));
+        EXPECT_EQ(STATUS_USAGE, kern_objective_parse(missing, &o));
         EXPECT_NE(nullptr, std::strstr(host_message(), "No such file")) << host_message();
     }
     std::string longest = "objective:exec:" + std::string(496, 'x');

@@ -49,6 +49,17 @@ class Srun(SlurmTest):
                 self.assertGreater(done["workers"]["other_items"], 0)
                 self.assertEqual(trainers > 1, done["workers"]["collective_bytes"] > 0)
 
+    def test_objectives_and_a_table_of_noise(self):
+        table = ["--noise=table", "--noise-table=8192"]
+        objective = ["objective:rastrigin", "--dim=70", "--pop=16", "--generations=6", "--seed=5", "--threads=1", "--bind=none"]
+        for args in [self.args(generations=6), objective]:
+            args = [*args, *table]
+            with self.subTest(args=args):
+                expected = self.good(*args, "--out", self.path())
+                done = self.compare(expected, self.srun("-N3", "-n3", *args, self.LOOPBACK, "--trainers=2", "--min-workers=3", "--out",
+                                                        self.path()))  # fmt: skip
+                self.assertGreater(done["workers"]["other_items"], 0)
+
     def test_one_node_and_no_word_of_it(self):
         """Neither a folder nor an address has to be named."""
         done = self.compare(self.reference(), self.srun("-N1", "-n2", *self.args(), "--min-workers=2"))

@@ -50,15 +50,19 @@ class Usage(UsageTests, PporunTest):
         ])  # fmt: skip
         self.refuses_configs(self.folder / "config.json", [('{"shards": 48}', "power of two")])
 
+    @staticmethod
+    def counted(number, what):
+        return f"{number} {what}{'s' if number != 1 else ''}"
+
     def test_shards_follow_the_envs(self):
         for envs, shards in [(1, 1), (8, 8), (96, 32), (64, 64), (4096, 64)]:
             out = self.call("cartpole", "--dry-run", "--device=cpu", "--bind=none", f"--envs={envs}", "--rollout=64",
                             "--minibatches=4", "--steps=10000000").out  # fmt: skip
-            self.assertIn(f"{envs} envs ({shards} shards)", out)
+            self.assertIn(f"{self.counted(envs, 'env')} ({self.counted(shards, 'shard')})", out)
         for envs, shards in [(4, 1), (64, 16), (4096, 64)]:  # a shard has an env for each minibatch
             out = self.call("cartpole", "--dry-run", "--device=cpu", "--bind=none", f"--envs={envs}", "--rollout=64",
                             "--minibatches=4", "--steps=10000000", "--recurrent=8").out  # fmt: skip
-            self.assertIn(f"{envs} envs ({shards} shards)", out)
+            self.assertIn(f"{self.counted(envs, 'env')} ({self.counted(shards, 'shard')})", out)
 
     def test_annealed_runs_keep_their_length(self):
         for flag, what in [("--lr-anneal", "learning rate"), ("--clip-anneal", "clip")]:
