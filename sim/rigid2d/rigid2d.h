@@ -271,7 +271,11 @@ SIM_BIG_FN void rigid2d_impact_iterate(Rigid2dWorld *w, int32_t body) {
         for (int32_t i = 0; i < w->contact_rows; i++) {
             Rigid2dContactRow *row = &w->contact_row[i];
             const real n0 = row->n0, n1 = row->n1, t0 = row->t0, t1 = row->t1;
-            rigid2d_contact_solve_velocity(row, v);
+            if (row->points == 1) {
+                rigid2d_contact_solve_point(row, v);
+            } else {
+                rigid2d_contact_solve_velocity(row, v);
+            }
             same &= rigid2d_is_same(row->n0, n0) & rigid2d_is_same(row->n1, n1) & rigid2d_is_same(row->t0, t0) &
                     rigid2d_is_same(row->t1, t1);
         }
@@ -329,8 +333,8 @@ SIM_BIG_FN void rigid2d_impact(Rigid2dWorld *w, int32_t contact, real alpha) {
 }
 
 SIM_BIG_FN void rigid2d_solve_impacts(Rigid2dWorld *w) {
-    for (int32_t i = 0; i < (w->one_ground ? 1 : w->blocks + w->edges); i++)
-        w->ground_alpha0[i] = R(0.0);
+    const int32_t grounds = w->one_ground ? 1 : w->blocks + w->edges;
+    __builtin_memset(w->ground_alpha0, 0, (uint32_t)grounds * sizeof w->ground_alpha0[0]);
     // Each impact counts towards its contact's limit, so that this many are more than there can be.
     for (int32_t i = 0; i < w->contacts_max * (RIGID2D_TOI_PER_CONTACT + 1); i++) {
         real alpha;
