@@ -64,32 +64,6 @@ static __attribute__((noinline, unused)) void store_words(void *to, const STATE 
         ((Word *)to)[k * stride] = words[k];
 }
 
-typedef Word __attribute__((vector_size(16), aligned(4))) Word4;
-
-// Words to[c][r] = from[r][c] of a matrix with this many rows and columns, by squares of four; strides are in words.
-static __attribute__((noinline, unused)) void transpose(void *to, size_t to_stride, const void *from,
-                                                        size_t from_stride, int rows, int columns) {
-    const int whole_rows = rows & ~3, whole_columns = columns & ~3;
-    for (int r = 0; r < whole_rows; r += 4) {
-        for (int c = 0; c < whole_columns; c += 4) {
-            const Word *in = (const Word *)from + (size_t)r * from_stride + c;
-            Word *out = (Word *)to + (size_t)c * to_stride + r;
-            const Word4 a = *(const Word4 *)in, b = *(const Word4 *)(in + from_stride);
-            const Word4 x = *(const Word4 *)(in + 2 * from_stride), y = *(const Word4 *)(in + 3 * from_stride);
-            const Word4 ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-            const Word4 xy0 = __builtin_shufflevector(x, y, 0, 4, 1, 5), xy2 = __builtin_shufflevector(x, y, 2, 6, 3, 7);
-            *(Word4 *)out = __builtin_shufflevector(ab0, xy0, 0, 1, 4, 5);
-            *(Word4 *)(out + to_stride) = __builtin_shufflevector(ab0, xy0, 2, 3, 6, 7);
-            *(Word4 *)(out + 2 * to_stride) = __builtin_shufflevector(ab2, xy2, 0, 1, 4, 5);
-            *(Word4 *)(out + 3 * to_stride) = __builtin_shufflevector(ab2, xy2, 2, 3, 6, 7);
-        }
-    }
-    for (int r = 0; r < rows; r++) {
-        for (int c = r < whole_rows ? whole_columns : 0; c < columns; c++)
-            ((Word *)to)[(size_t)c * to_stride + (size_t)r] = ((const Word *)from)[(size_t)r * from_stride + (size_t)c];
-    }
-}
-
 // gcc compiles simulators on rigid bodies without vectors (kernels/CMakeLists.txt), which is about floating point.
 #ifdef __clang__
 #define VECTORISED

@@ -24,8 +24,8 @@ SIM_FN Rigid2dBox rigid2d_ground_box(const Rigid2dWorld *w, int32_t shape) {
     return rigid2d_box_grow(rigid2d_ground_bounds(w, shape), RIGID2D_BOX_MARGIN);
 }
 
-// How far a vertex of a polygon in this box, which turns about its centre of mass, at distance r, leaves the line between
-// its ends: up to r turn^2 / 8.
+// How far a vertex of a polygon in this box, which turns about its centre of mass, at distance r, leaves the line
+// between its ends: up to r turn^2 / 8.
 SIM_FN real rigid2d_body_bow(Rigid2dBox box, real turn) {
     real r = (box.high.x - box.low.x) + (box.high.y - box.low.y);
     return R(0.125) * r * turn * turn;

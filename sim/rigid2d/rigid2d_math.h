@@ -13,8 +13,8 @@
 #define RIGID2D_RADIUS       R(0.01)                 // m, skin of polygons and edges
 
 // RIGID2D_LOOP_FN is for a function that is one loop over arrays with x and y apart, which gcc is to vectorise where it
-// is kept from that otherwise (kernels/CMakeLists.txt). RIGID2D_PADDED(count, max) is how often that loop goes round: on
-// a CPU always `max` times, since gcc vectorises no other.
+// is kept from that otherwise (kernels/CMakeLists.txt). RIGID2D_PADDED(count, max) is how often that loop goes round:
+// on a CPU always `max` times, since gcc vectorises no other.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define RIGID2D_LOOP_FN            SIM_FN
 #define RIGID2D_PADDED(count, max) (count)

@@ -36,8 +36,8 @@ SIM_FN void rigid2d_sweep_advance(Rigid2dSweep *s, real alpha) {
     s->alpha0 = alpha;
 }
 
-// How far the polygon, which the sweep leaves at `end`, stays away from the edge's line on its way, at least: positive on
-// either side. On the way its vertices leave the lines between their ends by up to `bow`.
+// How far the polygon, which the sweep leaves at `end`, stays away from the edge's line on its way, at least: positive
+// on either side. On the way its vertices leave the lines between their ends by up to `bow`.
 SIM_FN real rigid2d_sweep_clearance(const Rigid2dSweep *s, Rigid2dTransform end, real bow, const Rigid2dPolygon *p,
                                     const Rigid2dEdge *e) {
     const Rigid2dTransform begin = rigid2d_transform(s->c0, s->a0, s->center);
