@@ -199,11 +199,11 @@ TEST(Islands, LeaveContactsWithoutRoom) {
     for (const NamedIterate &f : iterate_functions()) {
         std::vector<Island> islands;
         islands.push_back(random_island(&random, 2, contacts_max, false));
-        // Body 1 in all slots, then body 0 with it, and then no slot is left for body 2.
-        for (int world = 0; world < 3; world++) {
+        // Bodies 1 and 0 in all slots, so that there is none left for body 2.
+        for (int body : {1, 0, 2}) {
             islands.push_back(random_island(&random, 2, 32, false));
             for (int i = 0; i < 32; i++)
-                islands.back().contact_row[i].body = world == 0 ? 1 : world == 1 ? i % 2 : i == 31 ? 2 : i % 2;
+                islands.back().contact_row[i].body = body;
         }
         islands.push_back(random_island(&random, 2, 1, false));
         islands.back().contact_row[0].body = 1;
