@@ -47,12 +47,12 @@ SIM_FN Rigid2dSpan rigid2d_ground_span(const Rigid2dWorld *w, real low_x, real h
 
 // Rays from one point, field by field, so that loops over them vectorise. Those that are not there have no length.
 typedef struct Rigid2dRays {
-    Rigid2dVec from;
-    int32_t count; // of rays; loops go over RIGID2D_PADDED(count, RIGID2D_RAYS_MAX)
     __attribute__((aligned(64))) real dx[RIGID2D_RAYS_MAX], low_x[RIGID2D_RAYS_MAX], high_x[RIGID2D_RAYS_MAX];
     real fraction[RIGID2D_RAYS_MAX];
     real dy[RIGID2D_RAYS_MAX], low_y[RIGID2D_RAYS_MAX], high_y[RIGID2D_RAYS_MAX];
-    Rigid2dBox all;
+    Rigid2dVec from;
+    Rigid2dBox all; // about all of them
+    int32_t count;  // of rays; loops go over RIGID2D_PADDED(count, RIGID2D_RAYS_MAX)
 } Rigid2dRays;
 
 SIM_FN void rigid2d_rays_set(Rigid2dRays *rays, Rigid2dVec from, const Rigid2dVec *to, int32_t count) {
