@@ -3,8 +3,8 @@
 //
 // Joints of all worlds have to be between the same bodies in the same order, as they are for one simulator. Contacts
 // are the ground's with one body, so that those of different bodies are solved in either order with the same bits: they
-// are lined up body by body, each in the order of its world. x and y are far apart in these rows, which vectorise
-// without fusing (kernels/CMakeLists.txt).
+// are lined up in slots for two bodies, of each body in the order of its world. x and y are far apart in these rows,
+// which vectorise without fusing (kernels/CMakeLists.txt).
 #include "kernels/cpu/islands.h"
 
 #include <string.h>
@@ -17,30 +17,38 @@ enum {
     GROUPS = CPU_ISLANDS_MAX / WIDTH,
     JOINTS_MAX = 32,
     SLOTS_MAX = 32, // contacts that are lined up
+    NO_BODY = RIGID2D_BODIES_MAX,
 };
 
 #define LANE_FIELD(type, name) type name[WIDTH];
+// Of a function that is copied into its caller gcc forgets what is restrict, and looks for overlaps each time.
+#define LANE_LOOP static __attribute__((noinline)) void
 
 typedef struct JointLanes {
     RIGID2D_JOINT_ROW(LANE_FIELD)
 } JointLanes;
 
 typedef struct ContactLanes {
-    RIGID2D_CONTACT_ROW(LANE_FIELD)
-    int32_t is_there[WIDTH];
+    RIGID2D_CONTACT_ROW(LANE_FIELD) // body: -1 where there is no contact
 } ContactLanes;
 
 typedef struct VelocityLanes {
     real x[WIDTH], y[WIDTH], w[WIDTH];
 } VelocityLanes;
 
+// Whose contacts a slot has.
+typedef struct Slot {
+    int32_t a, b;   // bodies; b may be NO_BODY
+    int32_t points; // of a contact, at most
+} Slot;
+
 typedef struct Islands {
-    _Alignas(64) VelocityLanes velocity[RIGID2D_BODIES_MAX];
+    _Alignas(64) VelocityLanes velocity[RIGID2D_BODIES_MAX + 1]; // the last is NO_BODY's
     JointLanes joint[JOINTS_MAX];
     ContactLanes contact[SLOTS_MAX];
-    int32_t body[SLOTS_MAX]; // whose contacts a slot has
+    Slot slot[SLOTS_MAX];
     int slots;
-    uint8_t slot[WIDTH][SLOTS_MAX]; // of each world's contacts
+    uint8_t slot_of[WIDTH][SLOTS_MAX]; // [lane] of each of its world's contacts
     int lanes;
     Rigid2dWorld *world[WIDTH];
 } Islands;
@@ -53,27 +61,38 @@ static int is_like(const Rigid2dWorld *a, const Rigid2dWorld *b) {
     return same;
 }
 
-// The slot of a body's contact number `number`, made if there is none; SLOTS_MAX without room for it.
-static int find_slot(Islands *g, int32_t body, int number) {
-    for (int slot = 0; slot < g->slots; slot++) {
-        if (g->body[slot] == body && number-- == 0) return slot;
+// The first slot from `from` on where the lane is free for a contact of this body, made if there is none; SLOTS_MAX
+// without room for it.
+static int find_slot(Islands *g, int l, int32_t body, int from) {
+    for (int i = from; i < g->slots; i++) {
+        Slot *slot = &g->slot[i];
+        if (g->contact[i].body[l] >= 0) continue;
+        if (slot->a != body && slot->b == NO_BODY) slot->b = body;
+        if (slot->a == body || slot->b == body) return i;
     }
     if (g->slots == SLOTS_MAX) return SLOTS_MAX;
     memset(&g->contact[g->slots], 0, sizeof g->contact[0]);
-    g->body[g->slots] = body;
+    memset(g->contact[g->slots].body, -1, sizeof g->contact[0].body);
+    g->slot[g->slots] = (Slot){body, NO_BODY, 1};
     return g->slots++;
 }
 
-// Fills in the slot of each of the world's contacts; returns 0 without room for all of them.
-static int find_slots(Islands *g, const Rigid2dWorld *w, uint8_t slot[SLOTS_MAX]) {
-    int count[RIGID2D_BODIES_MAX] = {0};
-    if (w->contact_rows > SLOTS_MAX) return 0;
-    for (int i = 0; i < w->contact_rows; i++) {
+// Takes a slot for each of the world's contacts; returns 0, and takes none, without room for all of them.
+static int find_slots(Islands *g, const Rigid2dWorld *w, int l) {
+    int after[RIGID2D_BODIES_MAX] = {0};
+    int i = 0;
+    for (; i < w->contact_rows && i < SLOTS_MAX; i++) {
         int32_t body = w->contact_row[i].body;
-        slot[i] = (uint8_t)find_slot(g, body, count[body]++);
-        if (slot[i] == SLOTS_MAX) return 0;
+        int at = find_slot(g, l, body, after[body]);
+        if (at == SLOTS_MAX) break;
+        g->contact[at].body[l] = body;
+        g->slot_of[l][i] = (uint8_t)at;
+        after[body] = at + 1;
     }
-    return 1;
+    if (i == w->contact_rows) return 1;
+    while (i-- > 0)
+        g->contact[g->slot_of[l][i]].body[l] = -1;
+    return 0;
 }
 
 #define TO_LANE(type, name)   lanes->name[l] = row->name;
@@ -82,7 +101,7 @@ static int find_slots(Islands *g, const Rigid2dWorld *w, uint8_t slot[SLOTS_MAX]
 // Puts the world into the next lane; returns 0 without room.
 static int add_world(Islands *g, Rigid2dWorld *w) {
     const int l = g->lanes;
-    if (!find_slots(g, w, g->slot[l])) return 0;
+    if (!find_slots(g, w, l)) return 0;
     g->lanes++;
     g->world[l] = w;
     for (int i = 0; i < w->bodies; i++) {
@@ -97,9 +116,10 @@ static int add_world(Islands *g, Rigid2dWorld *w) {
     }
     for (int i = 0; i < w->contact_rows; i++) {
         const Rigid2dContactRow *row = &w->contact_row[i];
-        ContactLanes *lanes = &g->contact[g->slot[l][i]];
+        const int at = g->slot_of[l][i];
+        ContactLanes *lanes = &g->contact[at];
         RIGID2D_CONTACT_ROW(TO_LANE)
-        lanes->is_there[l] = 1;
+        if (row->points > g->slot[at].points) g->slot[at].points = row->points;
     }
     return 1;
 }
@@ -118,12 +138,12 @@ static void take_world(const Islands *g, int l) {
     }
     for (int i = 0; i < w->contact_rows; i++) {
         Rigid2dContactRow *row = &w->contact_row[i];
-        const ContactLanes *lanes = &g->contact[g->slot[l][i]];
+        const ContactLanes *lanes = &g->contact[g->slot_of[l][i]];
         row->n0 = lanes->n0[l], row->n1 = lanes->n1[l], row->t0 = lanes->t0[l], row->t1 = lanes->t1[l];
     }
 }
 
-static void solve_joint(JointLanes *restrict lanes, VelocityLanes *restrict a, VelocityLanes *restrict b) {
+LANE_LOOP solve_joint(JointLanes *restrict lanes, VelocityLanes *restrict a, VelocityLanes *restrict b) {
     for (int l = 0; l < WIDTH; l++) { // vectorises
         Rigid2dJointRow row;
         RIGID2D_JOINT_ROW(FROM_LANE)
@@ -135,18 +155,45 @@ static void solve_joint(JointLanes *restrict lanes, VelocityLanes *restrict a, V
     }
 }
 
-// Where there is no contact the velocity stays, to the sign of its zeros.
-static void solve_contact(ContactLanes *restrict lanes, VelocityLanes *restrict v) {
-    for (int l = 0; l < WIDTH; l++) { // vectorises
+// By bits: of several selects by one condition gcc makes a branch, which does not vectorise.
+SIM_FN real blend(uint32_t mask, real if_set, real if_clear) {
+    return sim_float_from_bits((sim_bits_from_float(if_set) & mask) | (sim_bits_from_float(if_clear) & ~mask));
+}
+
+// Contacts of one of two bodies. Where there is none the velocity stays, to the sign of its zeros.
+SIM_FN void solve_contact(ContactLanes *restrict lanes, VelocityLanes *restrict of_a, VelocityLanes *restrict of_b,
+                          Slot slot, int points) {
+    for (int l = 0; l < WIDTH; l++) { // vectorises x2
         Rigid2dContactRow row;
         RIGID2D_CONTACT_ROW(FROM_LANE)
-        Rigid2dVelocity now = {v->x[l], v->y[l], v->w[l]};
-        rigid2d_contact_solve_velocity(&row, &now);
-        int32_t is_there = lanes->is_there[l];
-        v->x[l] = sim_select(is_there, now.x, v->x[l]);
-        v->y[l] = sim_select(is_there, now.y, v->y[l]);
-        v->w[l] = sim_select(is_there, now.w, v->w[l]);
+        const uint32_t is_a = 0u - (uint32_t)(row.body == slot.a), is_b = 0u - (uint32_t)(row.body == slot.b);
+        const Rigid2dVelocity a = {of_a->x[l], of_a->y[l], of_a->w[l]}, b = {of_b->x[l], of_b->y[l], of_b->w[l]};
+        Rigid2dVelocity v = {blend(is_b, b.x, a.x), blend(is_b, b.y, a.y), blend(is_b, b.w, a.w)};
+        if (points == 1) {
+            rigid2d_contact_solve_point(&row, &v);
+        } else {
+            rigid2d_contact_solve_velocity(&row, &v);
+        }
+        of_a->x[l] = blend(is_a, v.x, a.x), of_a->y[l] = blend(is_a, v.y, a.y), of_a->w[l] = blend(is_a, v.w, a.w);
+        of_b->x[l] = blend(is_b, v.x, b.x), of_b->y[l] = blend(is_b, v.y, b.y), of_b->w[l] = blend(is_b, v.w, b.w);
         lanes->n0[l] = row.n0, lanes->n1[l] = row.n1, lanes->t0[l] = row.t0, lanes->t1[l] = row.t1;
+    }
+}
+
+LANE_LOOP solve_points(ContactLanes *restrict lanes, VelocityLanes *restrict a, VelocityLanes *restrict b, Slot slot) {
+    solve_contact(lanes, a, b, slot, 1);
+}
+
+LANE_LOOP solve_pairs(ContactLanes *restrict lanes, VelocityLanes *restrict a, VelocityLanes *restrict b, Slot slot) {
+    solve_contact(lanes, a, b, slot, 2);
+}
+
+static void solve_slot(Islands *g, int i) {
+    const Slot slot = g->slot[i];
+    if (slot.points == 1) {
+        solve_points(&g->contact[i], &g->velocity[slot.a], &g->velocity[slot.b], slot);
+    } else {
+        solve_pairs(&g->contact[i], &g->velocity[slot.a], &g->velocity[slot.b], slot);
     }
 }
 
@@ -161,9 +208,9 @@ static void iterate(Islands *g, int groups, const Rigid2dWorld *like) {
             for (int k = 0; k < groups; k++)
                 solve_joint(&g[k].joint[i], &g[k].velocity[a], &g[k].velocity[b]);
         }
-        for (int slot = 0; slot < slots; slot++) {
+        for (int i = 0; i < slots; i++) {
             for (int k = 0; k < groups; k++) {
-                if (slot < g[k].slots) solve_contact(&g[k].contact[slot], &g[k].velocity[g[k].body[slot]]);
+                if (i < g[k].slots) solve_slot(&g[k], i);
             }
         }
     }

@@ -185,6 +185,17 @@ SIM_FN real *rigid2d_contact_ground_alpha0(const Rigid2dWorld *w, int32_t contac
     return &w->ground_alpha0[w->one_ground ? 0 : rigid2d_contact_shape(w, contact)];
 }
 
+// Whether the contact's body, on its way, stays so far away from the ground that there is no impact to look for.
+SIM_FN int32_t rigid2d_contact_is_clear(const Rigid2dWorld *w, int32_t shape, int32_t body, const Rigid2dSweep *sweep) {
+    const Rigid2dMotion *motion = &w->motion[body];
+    Rigid2dBox ground = rigid2d_box_grow(rigid2d_ground_bounds(w, shape), RIGID2D_TOI_CLEAR - R(2.0) * RIGID2D_RADIUS);
+    if (!rigid2d_box_overlaps(ground, motion->swept)) return 1; // both have skins
+    if (shape < w->blocks) return 0;
+    Rigid2dEdge edge = rigid2d_ground_edge(w, shape - w->blocks);
+    real bow = rigid2d_body_bow(motion->swept, sweep->a - sweep->a0);
+    return rigid2d_sweep_clearance(sweep, motion->t, bow, &w->shape[body], &edge) > RIGID2D_TOI_CLEAR;
+}
+
 // The fraction of the step at which this contact's impact is; 1 without one.
 SIM_BIG_FN real rigid2d_contact_toi(Rigid2dWorld *w, int32_t contact) {
     int32_t body = rigid2d_contact_body(w, contact), shape = rigid2d_contact_shape(w, contact);
@@ -196,8 +207,7 @@ SIM_BIG_FN real rigid2d_contact_toi(Rigid2dWorld *w, int32_t contact) {
         rigid2d_body_set_sweep(w, body, &sweep);
     }
     real toi = R(1.0);
-    // Boxes with skins, which are further apart than what counts as an impact.
-    if (rigid2d_box_overlaps(rigid2d_ground_bounds(w, shape), w->motion[body].swept)) {
+    if (!rigid2d_contact_is_clear(w, shape, body, &sweep)) {
         const Rigid2dPolygon *p = &w->shape[body];
         Rigid2dPolygon ground;
         Rigid2dProxy a = {ground.vertex, 2}, b = {p->vertex, p->count};
@@ -261,7 +271,11 @@ SIM_BIG_FN void rigid2d_impact_iterate(Rigid2dWorld *w, int32_t body) {
         for (int32_t i = 0; i < w->contact_rows; i++) {
             Rigid2dContactRow *row = &w->contact_row[i];
             const real n0 = row->n0, n1 = row->n1, t0 = row->t0, t1 = row->t1;
-            rigid2d_contact_solve_velocity(row, v);
+            if (row->points == 1) {
+                rigid2d_contact_solve_point(row, v);
+            } else {
+                rigid2d_contact_solve_velocity(row, v);
+            }
             same &= rigid2d_is_same(row->n0, n0) & rigid2d_is_same(row->n1, n1) & rigid2d_is_same(row->t0, t0) &
                     rigid2d_is_same(row->t1, t1);
         }
@@ -319,8 +333,8 @@ SIM_BIG_FN void rigid2d_impact(Rigid2dWorld *w, int32_t contact, real alpha) {
 }
 
 SIM_BIG_FN void rigid2d_solve_impacts(Rigid2dWorld *w) {
-    for (int32_t i = 0; i < (w->one_ground ? 1 : w->blocks + w->edges); i++)
-        w->ground_alpha0[i] = R(0.0);
+    const int32_t grounds = w->one_ground ? 1 : w->blocks + w->edges;
+    __builtin_memset(w->ground_alpha0, 0, (uint32_t)grounds * sizeof w->ground_alpha0[0]);
     // Each impact counts towards its contact's limit, so that this many are more than there can be.
     for (int32_t i = 0; i < w->contacts_max * (RIGID2D_TOI_PER_CONTACT + 1); i++) {
         real alpha;

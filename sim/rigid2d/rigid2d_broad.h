@@ -24,6 +24,13 @@ SIM_FN Rigid2dBox rigid2d_ground_box(const Rigid2dWorld *w, int32_t shape) {
     return rigid2d_box_grow(rigid2d_ground_bounds(w, shape), RIGID2D_BOX_MARGIN);
 }
 
+// How far a vertex of a polygon in this box, which turns about its centre of mass, at distance r, leaves the line
+// between its ends: up to r turn^2 / 8.
+SIM_FN real rigid2d_body_bow(Rigid2dBox box, real turn) {
+    real r = (box.high.x - box.low.x) + (box.high.y - box.low.y);
+    return R(0.125) * r * turn * turn;
+}
+
 // The swept box; and a new fattened box when the body, on its way since the step's beginning, has left the old one.
 SIM_BIG_FN void rigid2d_body_box_follow(Rigid2dWorld *w, int32_t i) {
     Rigid2dMotion *motion = &w->motion[i];
@@ -31,9 +38,7 @@ SIM_BIG_FN void rigid2d_body_box_follow(Rigid2dWorld *w, int32_t i) {
     Rigid2dTransform before = rigid2d_transform(motion->c0, motion->a0, w->mass[i].center);
     Rigid2dBox box =
         rigid2d_box_join(rigid2d_polygon_box(&w->shape[i], before), rigid2d_polygon_box(&w->shape[i], motion->t));
-    // On the way a vertex at distance r of the centre of mass leaves the line between its ends by up to r turn^2 / 8.
-    real r = (box.high.x - box.low.x) + (box.high.y - box.low.y), turn = b->angle_rad - motion->a0;
-    motion->swept = rigid2d_box_grow(box, R(0.125) * r * turn * turn);
+    motion->swept = rigid2d_box_grow(box, rigid2d_body_bow(box, b->angle_rad - motion->a0));
     if (rigid2d_box_contains(rigid2d_body_box(b), box)) return;
     box = rigid2d_box_grow(box, RIGID2D_BOX_MARGIN);
     Rigid2dVec ahead = rigid2d_scale(RIGID2D_BOX_PREDICTION, rigid2d_sub(motion->t.p, before.p));

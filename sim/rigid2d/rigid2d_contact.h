@@ -110,6 +110,16 @@ SIM_FN Rigid2dVec rigid2d_contact_both(const Rigid2dContactRow *row, real v0, re
     return rigid2d_vec(sim_select(push, x0, z0), sim_select(push, x1, z1));
 }
 
+// The same as rigid2d_contact_solve_velocity() of a row of one point, bit for bit, where no velocity is -0 before.
+SIM_FN void rigid2d_contact_solve_point(Rigid2dContactRow *row, Rigid2dVelocity *v) {
+    Rigid2dVec normal = rigid2d_vec(row->x, row->y), r = rigid2d_vec(row->rx0, row->ry0);
+    rigid2d_contact_rub(row, v, r, rigid2d_turn(normal), row->tm0, row->friction * row->n0, &row->t0);
+    real next = row->n0 - row->nm0 * rigid2d_contact_slip(v, r, normal);
+    next = sim_select(next < R(0.0), R(0.0), next);
+    rigid2d_contact_apply(row, v, r, rigid2d_scale(next - row->n0, normal));
+    row->n0 = next;
+}
+
 // One iteration, without a branch. Friction first: that nothing is penetrated matters more.
 SIM_FN void rigid2d_contact_solve_velocity(Rigid2dContactRow *row, Rigid2dVelocity *v) {
     Rigid2dVec normal = rigid2d_vec(row->x, row->y), tangent = rigid2d_turn(normal);

@@ -43,34 +43,68 @@ SIM_FN Rigid2dSpan rigid2d_ground_span(const Rigid2dWorld *w, real low_x, real h
     return span;
 }
 
-// Rays from one point to several ends: fraction[i] is that of the way at which ray i first meets the ground, 1 if it
-// does not. Of a box it begins inside, a ray sees nothing.
-SIM_BIG_FN void rigid2d_ground_rays(const Rigid2dWorld *w, Rigid2dVec from, const Rigid2dVec *to, int32_t rays,
-                                    real *fraction) {
-    Rigid2dBox all = {from, from};
-    for (int32_t i = 0; i < rays; i++) {
-        Rigid2dBox end = {to[i], to[i]};
-        all = rigid2d_box_join(end, all);
-        fraction[i] = R(1.0);
+#define RIGID2D_RAYS_MAX 16
+
+// Rays from one point, field by field, so that loops over them vectorise. Those that are not there have no length.
+typedef struct Rigid2dRays {
+    __attribute__((aligned(64))) real dx[RIGID2D_RAYS_MAX], low_x[RIGID2D_RAYS_MAX], high_x[RIGID2D_RAYS_MAX];
+    real fraction[RIGID2D_RAYS_MAX];
+    real dy[RIGID2D_RAYS_MAX], low_y[RIGID2D_RAYS_MAX], high_y[RIGID2D_RAYS_MAX];
+    Rigid2dVec from;
+    Rigid2dBox all; // about all of them
+    int32_t count;  // of rays; loops go over RIGID2D_PADDED(count, RIGID2D_RAYS_MAX)
+} Rigid2dRays;
+
+SIM_FN void rigid2d_rays_set(Rigid2dRays *rays, Rigid2dVec from, const Rigid2dVec *to, int32_t count) {
+    rays->from = from, rays->count = count;
+    rays->all.low = rays->all.high = from;
+    for (int32_t i = 0; i < RIGID2D_PADDED(count, RIGID2D_RAYS_MAX); i++) {
+        Rigid2dVec end = i < count ? to[i] : from, d = rigid2d_sub(end, from);
+        Rigid2dBox a = {from, from}, b = {end, end}, box = rigid2d_box_join(b, a);
+        rays->all = rigid2d_box_join(b, rays->all);
+        rays->dx[i] = d.x, rays->dy[i] = d.y;
+        rays->low_x[i] = box.low.x, rays->low_y[i] = box.low.y;
+        rays->high_x[i] = box.high.x, rays->high_y[i] = box.high.y;
+        rays->fraction[i] = R(1.0);
     }
+}
+
+RIGID2D_LOOP_FN void rigid2d_rays_meet_edge(Rigid2dRays *rays, const Rigid2dEdgeView *edge, Rigid2dBox about) {
+    const Rigid2dEdgeView view = *edge;
+    const Rigid2dVec from = rays->from;
+    for (int32_t i = 0; i < RIGID2D_PADDED(rays->count, RIGID2D_RAYS_MAX); i++) {
+        real limit = rays->fraction[i];
+        real t = rigid2d_edge_view_ray(&view, from, rigid2d_vec(rays->dx[i], rays->dy[i]), limit);
+        t = sim_select(rays->low_x[i] - about.high.x > R(0.0), limit, t);
+        t = sim_select(rays->low_y[i] - about.high.y > R(0.0), limit, t);
+        t = sim_select(about.low.x - rays->high_x[i] > R(0.0), limit, t);
+        rays->fraction[i] = sim_select(about.low.y - rays->high_y[i] > R(0.0), limit, t);
+    }
+}
+
+// Rays from one point to several ends, at most RIGID2D_RAYS_MAX: fraction[i] is that of the way at which ray i first
+// meets the ground, 1 if it does not. Of a box it begins inside, a ray sees nothing.
+SIM_BIG_FN void rigid2d_ground_rays(const Rigid2dWorld *w, Rigid2dVec from, const Rigid2dVec *to, int32_t count,
+                                    real *fraction) {
+    Rigid2dRays rays;
+    rigid2d_rays_set(&rays, from, to, count);
     for (int32_t k = 0; k < w->blocks; k++) {
-        if (!rigid2d_box_overlaps(w->block[k], all)) continue;
+        if (!rigid2d_box_overlaps(w->block[k], rays.all)) continue;
         Rigid2dPolygon p;
         rigid2d_ground_polygon(w, k, &p);
-        for (int32_t i = 0; i < rays; i++)
-            fraction[i] = rigid2d_polygon_ray(&p, from, to[i], fraction[i]);
+        for (int32_t i = 0; i < count; i++)
+            rays.fraction[i] = rigid2d_polygon_ray(&p, from, to[i], rays.fraction[i]);
     }
-    Rigid2dSpan span = rigid2d_ground_span(w, all.low.x, all.high.x);
+    Rigid2dSpan span = rigid2d_ground_span(w, rays.all.low.x, rays.all.high.x);
     for (int32_t k = span.begin; k < span.end; k++) {
         Rigid2dEdge e = rigid2d_ground_edge(w, k);
         Rigid2dBox about = rigid2d_edge_box(&e);
-        if (!rigid2d_box_overlaps(about, all)) continue;
-        for (int32_t i = 0; i < rays; i++) {
-            Rigid2dBox start = {from, from}, end = {to[i], to[i]};
-            if (!rigid2d_box_overlaps(about, rigid2d_box_join(end, start))) continue;
-            fraction[i] = rigid2d_edge_ray(&e, from, to[i], fraction[i]);
-        }
+        if (!rigid2d_box_overlaps(about, rays.all)) continue;
+        Rigid2dEdgeView view = rigid2d_edge_view(&e, from);
+        rigid2d_rays_meet_edge(&rays, &view, about);
     }
+    for (int32_t i = 0; i < count; i++)
+        fraction[i] = rays.fraction[i];
 }
 
 #endif

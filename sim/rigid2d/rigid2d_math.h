@@ -12,6 +12,21 @@
 #define RIGID2D_ANGULAR_SLOP R(0.034906585039888889) // rad, 2 degrees
 #define RIGID2D_RADIUS       R(0.01)                 // m, skin of polygons and edges
 
+// RIGID2D_LOOP_FN is for a function that is one loop over arrays with x and y apart, which gcc is to vectorise where it
+// is kept from that otherwise (kernels/CMakeLists.txt). RIGID2D_PADDED(count, max) is how often that loop goes round:
+// on a CPU always `max` times, since gcc vectorises no other.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define RIGID2D_LOOP_FN            SIM_FN
+#define RIGID2D_PADDED(count, max) (count)
+#else
+#define RIGID2D_PADDED(count, max) ((void)(count), (max))
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__cplusplus)
+#define RIGID2D_LOOP_FN static __attribute__((noinline, unused, optimize("tree-loop-vectorize")))
+#else
+#define RIGID2D_LOOP_FN SIM_BIG_FN
+#endif
+#endif
+
 typedef struct Rigid2dVec {
     real x, y;
 } Rigid2dVec;

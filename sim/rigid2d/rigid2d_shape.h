@@ -157,19 +157,39 @@ SIM_FN Rigid2dBox rigid2d_edge_box(const Rigid2dEdge *e) {
     return rigid2d_box_grow(rigid2d_box_join(a, b), RIGID2D_RADIUS);
 }
 
-// Rays from p1 to p2, in the shape's frame: the fraction of the way at which they meet it, or `limit` if they do not
-// before that.
+// An edge as rays from one point see it.
+typedef struct Rigid2dEdgeView {
+    Rigid2dVec a, along, normal;
+    real numerator, square; // how far along the normal the edge is, and its length squared
+} Rigid2dEdgeView;
+
+SIM_FN Rigid2dEdgeView rigid2d_edge_view(const Rigid2dEdge *e, Rigid2dVec from) {
+    Rigid2dEdgeView view;
+    view.a = e->a, view.along = rigid2d_sub(e->b, e->a);
+    view.normal = rigid2d_unit(rigid2d_turn(view.along));
+    view.numerator = rigid2d_dot(view.normal, rigid2d_sub(e->a, from));
+    view.square = rigid2d_dot(view.along, view.along);
+    return view;
+}
+
+// A ray from `from` along d, in the shape's frame: the fraction of the way at which it meets the edge, or `limit` if it
+// does not before that. Without a branch.
+SIM_FN real rigid2d_edge_view_ray(const Rigid2dEdgeView *view, Rigid2dVec from, Rigid2dVec d, real limit) {
+    real denominator = rigid2d_dot(view->normal, d), t = view->numerator / denominator;
+    Rigid2dVec q = rigid2d_add(from, rigid2d_scale(t, d));
+    real s = rigid2d_dot(rigid2d_sub(q, view->a), view->along) / view->square;
+    real hit = sim_select(denominator == R(0.0), limit, t);
+    hit = sim_select(view->square == R(0.0), limit, hit);
+    hit = sim_select(t >= R(0.0), hit, limit);
+    hit = sim_select(t <= limit, hit, limit);
+    hit = sim_select(s >= R(0.0), hit, limit);
+    return sim_select(s <= R(1.0), hit, limit);
+}
+
+// The same of a ray from p1 to p2.
 SIM_FN real rigid2d_edge_ray(const Rigid2dEdge *e, Rigid2dVec p1, Rigid2dVec p2, real limit) {
-    Rigid2dVec d = rigid2d_sub(p2, p1), along = rigid2d_sub(e->b, e->a);
-    Rigid2dVec normal = rigid2d_unit(rigid2d_turn(along));
-    real numerator = rigid2d_dot(normal, rigid2d_sub(e->a, p1)), denominator = rigid2d_dot(normal, d);
-    real square = rigid2d_dot(along, along);
-    if (denominator == R(0.0) || square == R(0.0)) return limit;
-    real t = numerator / denominator;
-    if (!(t >= R(0.0) && t <= limit)) return limit;
-    Rigid2dVec q = rigid2d_add(p1, rigid2d_scale(t, d));
-    real s = rigid2d_dot(rigid2d_sub(q, e->a), along) / square;
-    return s >= R(0.0) && s <= R(1.0) ? t : limit;
+    Rigid2dEdgeView view = rigid2d_edge_view(e, p1);
+    return rigid2d_edge_view_ray(&view, p1, rigid2d_sub(p2, p1), limit);
 }
 
 // From outside; a ray that begins inside meets nothing.

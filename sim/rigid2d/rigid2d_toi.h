@@ -13,6 +13,8 @@
 // How close counts as an impact, and how well it is met.
 #define RIGID2D_TOI_TARGET    RIGID2D_LINEAR_SLOP
 #define RIGID2D_TOI_TOLERANCE (R(0.25) * RIGID2D_LINEAR_SLOP)
+// What is this far apart all the way has no impact, whatever rounds within 1 km of the origin.
+#define RIGID2D_TOI_CLEAR (RIGID2D_TOI_TARGET + RIGID2D_TOI_TOLERANCE + R(0.001))
 
 // The motion of a body over the rest of a step: its centre of mass and angle from (c0, a0) to (c, a), which stand for
 // the fractions alpha0 and 1 of the step.
@@ -32,6 +34,24 @@ SIM_FN void rigid2d_sweep_advance(Rigid2dSweep *s, real alpha) {
     s->c0 = rigid2d_mix(s->c0, s->c, t);
     s->a0 = (R(1.0) - t) * s->a0 + t * s->a;
     s->alpha0 = alpha;
+}
+
+// How far the polygon, which the sweep leaves at `end`, stays away from the edge's line on its way, at least: positive
+// on either side. On the way its vertices leave the lines between their ends by up to `bow`.
+SIM_FN real rigid2d_sweep_clearance(const Rigid2dSweep *s, Rigid2dTransform end, real bow, const Rigid2dPolygon *p,
+                                    const Rigid2dEdge *e) {
+    const Rigid2dTransform begin = rigid2d_transform(s->c0, s->a0, s->center);
+    const Rigid2dVec normal = rigid2d_unit(rigid2d_turn(rigid2d_sub(e->b, e->a)));
+    const Rigid2dVec n0 = rigid2d_unrotate(begin.q, normal), n1 = rigid2d_unrotate(end.q, normal);
+    real low0 = RIGID2D_HUGE, high0 = -RIGID2D_HUGE, low1 = low0, high1 = high0;
+    for (int32_t i = 0; i < p->count; i++) {
+        real d0 = rigid2d_dot(n0, p->vertex[i]), d1 = rigid2d_dot(n1, p->vertex[i]);
+        low0 = rigid2d_min(low0, d0), high0 = rigid2d_max(high0, d0);
+        low1 = rigid2d_min(low1, d1), high1 = rigid2d_max(high1, d1);
+    }
+    real at0 = rigid2d_dot(normal, rigid2d_sub(begin.p, e->a)), at1 = rigid2d_dot(normal, rigid2d_sub(end.p, e->a));
+    real low = rigid2d_min(at0 + low0, at1 + low1), high = rigid2d_max(at0 + high0, at1 + high1);
+    return rigid2d_max(low, -high) - bow;
 }
 
 // Along what shapes are apart: the line between two vertices, or the normal of a side of A or of B.

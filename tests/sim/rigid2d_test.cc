@@ -279,6 +279,37 @@ TEST(Rigid2dWorldTest, ABodyThatWakesLateIsSearchedForImpacts) {
     EXPECT_EQ(world.contact[0].points, 2);
 }
 
+TEST(Rigid2dWorldTest, WhatIsClearOfTheGroundHasNoImpact) {
+    std::mt19937_64 random(fresh_seed());
+    auto between = [&](double low, double high) {
+        return low + static_cast<double>(random() % 65536) / 65536 * (high - low);
+    };
+    int clear = 0, impacts = 0;
+    for (int round = 0; round < 20000; round++) {
+        const bool on_block = round % 3 == 0;
+        const Rigid2dEdge edge = {vec(-1, between(-0.5, 0.5)), vec(1, between(-0.5, 0.5)), R(0.5)};
+        World world(1, {edge},
+                    on_block ? std::vector<Rigid2dBox>{block(-1, -1, between(0.1, 0.5))} : std::vector<Rigid2dBox>{});
+        world.put(0, between(-2, 2), between(0.4, 1.6), between(-4, 4));
+        rigid2d_begin(&world.w); // the sweep begins here
+        Rigid2dBody &b = world.body[0];
+        b.x_m += static_cast<real>(between(-1, 1)), b.y_m += static_cast<real>(between(-1, 1));
+        b.angle_rad += static_cast<real>(between(-1.5, 1.5));
+        rigid2d_body_follow(&world.w, 0);
+        rigid2d_body_box_follow(&world.w, 0);
+        const Rigid2dSweep sweep = rigid2d_body_sweep(&world.w, 0);
+        Rigid2dPolygon ground;
+        ground.vertex[0] = edge.a, ground.vertex[1] = edge.b, ground.count = 2;
+        if (on_block) rigid2d_ground_polygon(&world.w, 0, &ground);
+        const real toi = rigid2d_toi({ground.vertex, ground.count}, {world.shape[0].vertex, 4}, sweep);
+        const int32_t is_clear = rigid2d_contact_is_clear(&world.w, 0, 0, &sweep);
+        EXPECT_TRUE(!is_clear || toi == R(1.0)) << round << " " << toi;
+        clear += is_clear, impacts += toi < R(1.0);
+    }
+    EXPECT_GT(clear, 2000);
+    EXPECT_GT(impacts, 2000);
+}
+
 TEST(Rigid2dWorldTest, SpeedIsClippedToTwoMetresAStep) {
     World world(1, {});
     world.put(0, 0, 0);
