@@ -3,9 +3,11 @@
 usage: profiler_correction.py [--rounds N] [--seconds S] [--case TEXT] BUILD
 
 For each case (trainer and simulator), rounds of runs of the same bits: two without a profile, one with --profile-detail
-full, and one with --profile as it is by default; beside them `profreport --calibrate`. All share one core, so that the
-kernel gives each of them a few milliseconds in turn: what other programs, or other machines on the same host, do to the
-core's speed, they do to all of them alike. Times are the processor's, of the whole process less the recorder's own thread.
+full, and one with --profile as it is by default. All share one core, so that the kernel gives each of them a few
+milliseconds in turn: what other programs, or other machines on the same host, do to the core's speed, they do to all of
+them alike. So that they do end at about the same time, the run in full detail, which has more to do, has a larger share:
+the others are nicer. Times are the processor's, of the whole process less the recorder's own thread. `profreport
+--calibrate` runs once, before the rounds.
 Printed are medians over the rounds, and their 95% intervals by order statistics, of ratios to the mean of the two runs
 without a profile:
 
@@ -51,14 +53,21 @@ class Runner:
         self.core = min(os.sched_getaffinity(0))
         self.environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder)}  # of the calibration
 
-    def start(self, *command):
-        return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, env=self.environment,
-                                preexec_fn=lambda: os.sched_setaffinity(0, [self.core]))  # fmt: skip
+    def start(self, *command, nice=0):
+        def prepare():
+            os.sched_setaffinity(0, [self.core])
+            os.nice(nice)
 
-    def train(self, kind, tool, env, settings):
+        return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, env=self.environment, preexec_fn=prepare)
+
+    def calibrate(self):
+        self.finish({"calibrate": self.start(self.bin / "profreport", "--calibrate")})
+
+    def train(self, kind, case, nice=0):
+        tool, env, settings = case
         out = self.folder / kind
         shutil.rmtree(out, ignore_errors=True)
-        return self.start(self.bin / tool, env, *settings, *COMMON, "--out", out, *KINDS[kind])
+        return self.start(self.bin / tool, env, *settings, *COMMON, "--out", out, *KINDS[kind], nice=nice)
 
     @staticmethod
     def finish(processes):
@@ -79,19 +88,20 @@ class Runner:
         text = subprocess.run(command, capture_output=True, text=True, check=True, env=self.environment).stdout
         return json.loads(text)["runs"][0]
 
-    def lengthened(self, case, seconds):
-        """The case with as many generations or env steps as take about that long."""
+    def prepared(self, case, seconds):
+        """The case with as many generations or env steps as take about that long, and how much nicer than the run in full
+        detail the others have to be: a step of niceness is a quarter of the processor's time."""
         tool, env, settings = case
-        took = self.finish({"off": self.train("off", *case)})["off"][0]
+        done = self.finish({kind: self.train(kind, case) for kind in ["off", "full"]})
         at = settings.index("--generations" if tool == "esrun" else "--steps") + 1
-        count = max(int(int(settings[at]) * seconds / took), int(settings[at]))
-        return tool, env, [*settings[:at], count, *settings[at + 1 :]]
+        count = max(int(int(settings[at]) * seconds / done["off"][0]), int(settings[at]))
+        raw = done["full"][0] - 1e-9 * self.report("full")["total"]["recorder_ns"]
+        nice = max(round(math.log(raw / done["off"][0], 1.25)), 0)
+        return (tool, env, [*settings[:at], count, *settings[at + 1 :]]), nice
 
-    def round(self, case):
+    def round(self, case, nice):
         """The ratios of one round."""
-        processes = {kind: self.train(kind, *case) for kind in KINDS}
-        processes["calibrate"] = self.start(self.bin / "profreport", "--calibrate")
-        done = self.finish(processes)
+        done = self.finish({kind: self.train(kind, case, 0 if kind == "full" else nice) for kind in KINDS})
         assert len({done[kind][1] for kind in KINDS}) == 1, "profiling changed a result"
         off = (done["off"][0] + done["same"][0]) / 2
         full, default = self.report("full"), self.report("default")
@@ -107,8 +117,8 @@ class Runner:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
-    parser.add_argument("--rounds", type=int, default=31)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of the processor, for a run without a profile")
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--seconds", type=float, default=1.0, help="of the processor, for a run without a profile")
     parser.add_argument("--case", default="", help="only those that contain this")
     options = parser.parse_args()
     print("case, quantity, low, median, high, unit, rounds")
@@ -118,8 +128,9 @@ def main():
             name = f"{case[0]} {case[1]}"
             if options.case not in name:
                 continue
-            case = runner.lengthened(case, options.seconds)
-            rounds = [runner.round(case) for i in range(options.rounds)]
+            runner.calibrate()
+            case, nice = runner.prepared(case, options.seconds)
+            rounds = [runner.round(case, nice) for i in range(options.rounds)]
             for what in rounds[0]:
                 low, median, high = interval([r[what] for r in rounds])
                 unit = "s" if what == "seconds" else "x"

@@ -15,23 +15,30 @@
 #include "profiler/prof_record.h"
 #include "profiler/prof_table.h"
 
-// word: kind << 60 | category << 56 | 56 bits: a name's address, a phase, a mask of weights, a correlation. What needs
-// more has it in the ticks of the raw events behind it: a joined thread, weights, nodes of graphs. Kind OTHER is a copy
-// of a node, for the collector. The category says the layer of the name, too: below PROF_WORD_CALL_ENCLOSING it is
-// CODE; of the two PROF_WORD_CALL_... API; else SCRIPT, with PROF_WORD_SCRIPT added to the category.
+// word: kind << 60 | layer << 58 | category << 54 | 54 bits: a name's address, a phase, a mask of weights, a
+// correlation. What needs more has it in the ticks of the raw events behind it: a joined thread, weights, nodes of
+// graphs. Kind OTHER is a copy of a node, for the collector. Layer and category are those of a name; what has none uses
+// their bits freely.
 typedef struct ProfRaw {
     uint64_t ticks, word;
 } ProfRaw;
 
 enum {
     PROF_RAWS = (PROF_RECORD_BUFFER_BYTES - 64) / 16,
-    PROF_WORD_BITS = 56,
-    PROF_WORD_CALL_ENCLOSING = 7,
-    PROF_WORD_SCRIPT = 8,
-    PROF_WORD_CALL_WAITS = 15,
+    PROF_WORD_BITS = 54,
+    PROF_WORD_CATEGORY_BITS = 4,
 };
-_Static_assert(HOST_TRACE_CATEGORIES <= 7, "two categories of a word are calls'");
+_Static_assert(PROF_CATEGORY_ENCLOSING < 1 << PROF_WORD_CATEGORY_BITS, "the category of a word has four bits");
+_Static_assert(PROF_LAYERS <= 4, "the layer of a word has two bits");
 _Static_assert(PROF_EVENT_READER < 16, "the kind of a word has four bits");
+
+static inline unsigned prof_word_category(uint64_t word) {
+    return (unsigned)(word >> PROF_WORD_BITS) & ((1u << PROF_WORD_CATEGORY_BITS) - 1);
+}
+
+static inline ProfLayer prof_word_layer(uint64_t word) {
+    return (ProfLayer)(word >> (PROF_WORD_BITS + PROF_WORD_CATEGORY_BITS) & 3);
+}
 
 // The name's address that a word holds.
 static inline const char *prof_word_name(uint64_t word) {

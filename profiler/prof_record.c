@@ -26,6 +26,11 @@ static uint64_t make_word(ProfEventKind kind, unsigned category, uint64_t rest) 
     return (uint64_t)kind << 60 | (uint64_t)category << PROF_WORD_BITS | rest;
 }
 
+static uint64_t begin_word(ProfLayer layer, unsigned category, const char *name) {
+    unsigned above = (unsigned)layer << PROF_WORD_CATEGORY_BITS;
+    return make_word(PROF_EVENT_BEGIN, above | category, (uint64_t)(uintptr_t)name);
+}
+
 // ---- hooks ---------------------------------------------------------------------------------------------------------
 
 static ProfBuffer *take_buffer(ProfRecorder *r) {
@@ -114,9 +119,8 @@ static __attribute__((noinline, cold)) void lose_scope(ProfRecorder *r) {
     if (here.session != 0) atomic_fetch_add_explicit(&r->dropped, 2, memory_order_relaxed);
 }
 
-static inline void begin_scope(ProfRecorder *r, unsigned category, const char *name) {
+static inline void begin_scope(ProfRecorder *r, uint64_t word) {
     ProfThread *t = thread_here(r);
-    uint64_t word = make_word(PROF_EVENT_BEGIN, category, (uint64_t)(uintptr_t)name);
     if (__builtin_expect(t == NULL, 0)) {
         lose_scope(r);
         return;
@@ -127,11 +131,11 @@ static inline void begin_scope(ProfRecorder *r, unsigned category, const char *n
 }
 
 static void hook_begin(const HostTraceHooks *hooks, HostTraceCategory category, const char *name) {
-    begin_scope((ProfRecorder *)hooks, (unsigned)category, name);
+    begin_scope((ProfRecorder *)hooks, begin_word(PROF_LAYER_CODE, (unsigned)category, name));
 }
 
 void prof_record_script_begin(const HostTraceHooks *hooks, HostTraceCategory category, const char *name) {
-    begin_scope((ProfRecorder *)hooks, (unsigned)category | PROF_WORD_SCRIPT, name);
+    begin_scope((ProfRecorder *)hooks, begin_word(PROF_LAYER_SCRIPT, (unsigned)category, name));
 }
 
 static void hook_end(const HostTraceHooks *hooks) {
@@ -154,7 +158,7 @@ static HostTraceMark hook_mark(const HostTraceHooks *hooks) {
     const ProfThread *t = thread_here((ProfRecorder *)hooks);
     if (t == NULL || t->depth == 0 || t->skipped > 0) return (HostTraceMark){NULL, (HostTraceCategory)0, 0};
     uint64_t word = t->stack[t->depth - 1];
-    return (HostTraceMark){prof_word_name(word), (HostTraceCategory)(word >> PROF_WORD_BITS & 15), t->stream};
+    return (HostTraceMark){prof_word_name(word), (HostTraceCategory)prof_word_category(word), t->stream};
 }
 
 static void hook_join(const HostTraceHooks *hooks, HostTraceMark mark) {
@@ -211,8 +215,8 @@ static ProfEventKind number_kind(bool launches) { return launches ? PROF_EVENT_L
 
 void prof_record_call_begin(ProfRecorder *r, const char *name, bool waits, bool launches, uint64_t correlation) {
     ProfThread *t = thread_here(r);
-    unsigned category = waits ? PROF_WORD_CALL_WAITS : PROF_WORD_CALL_ENCLOSING;
-    uint64_t word = make_word(PROF_EVENT_BEGIN, category, (uint64_t)(uintptr_t)name), ticks = prof_ticks(r->is_counter);
+    unsigned category = waits ? HOST_TRACE_IDLE : HOST_TRACE_ENCLOSING;
+    uint64_t word = begin_word(PROF_LAYER_API, category, name), ticks = prof_ticks(r->is_counter);
     uint32_t count = correlation != 0 ? 2 : 1;
     if (t == NULL) lose_scope(r);
     if (t == NULL || !open_scope(r, t, word, count)) return;
@@ -233,20 +237,19 @@ void prof_record_clone(ProfRecorder *r, uint64_t node, uint64_t original) {
     put_event(r, PROF_EVENT_OTHER, 0, (uint64_t[]){node, original}, 2);
 }
 
-static void end_stretch(ProfRecorder *r, ProfThread *t, bool is_plain, uint64_t units) {
-    uint64_t used_ns = (uint64_t)(host_thread_ns() - t->stretch.used_ns);
-    uint64_t now = prof_ticks(r->is_counter);
+static void end_stretch(ProfRecorder *r, ProfThread *t, bool is_plain, uint64_t units, uint64_t now, int64_t used_ns) {
     if (!has_room(r, t, 3)) {
         drop(t, 1);
         return;
     }
     put(t, 0, now, make_word(PROF_EVENT_STRETCH, is_plain, units));
-    put(t, 1, t->stretch.since, used_ns);
+    put(t, 1, t->stretch.since, (uint64_t)(used_ns - t->stretch.used_ns));
     put(t, 2, t->stretch.paused, t->stretch.pauses);
     publish(t, 3);
 }
 
-// What it takes itself lies between two stretches.
+// What it takes itself is, by half a reading of the clock, part of the stretch before, and else of the one that begins:
+// whether those are plain has nothing to do with each other, so that both kinds have the same of it.
 static void hook_stretch(const HostTraceHooks *hooks, HostTraceStretch what, bool is_plain, uint64_t units) {
     ProfRecorder *r = (ProfRecorder *)hooks;
     ProfThread *t = thread_here(r);
@@ -257,10 +260,12 @@ static void hook_stretch(const HostTraceHooks *hooks, HostTraceStretch what, boo
     } else if (what == HOST_STRETCH_RESUME) {
         t->stretch.paused += prof_ticks(r->is_counter) - t->stretch.pause_since;
     } else {
-        if (units > 0) end_stretch(r, t, is_plain, units);
+        uint64_t now = prof_ticks(r->is_counter);
+        int64_t used_ns = host_thread_ns();
+        if (units > 0) end_stretch(r, t, is_plain, units, now, used_ns);
         t->stretch.paused = t->stretch.pauses = 0;
-        t->stretch.since = prof_ticks(r->is_counter);
-        t->stretch.used_ns = host_thread_ns();
+        t->stretch.since = now;
+        t->stretch.used_ns = used_ns;
     }
 }
 
@@ -364,7 +369,7 @@ Status prof_recorder_stop(ProfRecorder *r, int64_t *dropped) {
     clock_gettime(CLOCK_REALTIME, &now);
     prof_writer_clock(r->writer, end_ns, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
     int64_t sum = atomic_load(&r->dropped);
-    for (uint32_t i = 0; i < PROF_RECORD_THREADS; i++)
+    for (uint32_t i = 0; i < atomic_load(&r->thread_count) && i < PROF_RECORD_THREADS; i++)
         sum += atomic_load(&r->threads[i].dropped);
     if (dropped != NULL) *dropped = sum;
     Status status = prof_writer_close(r->writer, end_ns);

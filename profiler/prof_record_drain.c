@@ -28,26 +28,26 @@ static const char *call_name(const char *name, char text[PROF_TEXT_MAX]) {
 }
 
 static uint32_t name_number(ProfRecorder *r, uint64_t word) {
-    const uint64_t key = word & ((UINT64_C(1) << 60) - 1); // category and address
+    const uint64_t key = word & ((UINT64_C(1) << 60) - 1); // layer, category and address
     int32_t number = prof_table_get(&r->names, key);
     if (number >= 0) return (uint32_t)number;
     char text[PROF_TEXT_MAX];
     const char *name = prof_word_name(word);
-    int category = (int)(key >> PROF_WORD_BITS);
-    bool is_call = category == PROF_WORD_CALL_ENCLOSING || category == PROF_WORD_CALL_WAITS;
-    ProfLayer layer = is_call ? PROF_LAYER_API : category >= PROF_WORD_SCRIPT ? PROF_LAYER_SCRIPT : PROF_LAYER_CODE;
-    if (is_call) {
-        name = call_name(name, text);
-        category = category == PROF_WORD_CALL_WAITS ? HOST_TRACE_IDLE : PROF_CATEGORY_ENCLOSING;
-    } else {
-        category &= ~PROF_WORD_SCRIPT;
-    }
-    uint32_t made = prof_writer_name(r->writer, category, layer, name);
+    ProfLayer layer = prof_word_layer(word);
+    if (layer == PROF_LAYER_API) name = call_name(name, text);
+    uint32_t made = prof_writer_name(r->writer, (int)prof_word_category(word), layer, name);
     (void)prof_table_put(&r->names, key, (int32_t)made); // without memory it is looked up anew each time
     return made;
 }
 
 static int64_t not_below_0(int64_t x) { return x > 0 ? x : 0; }
+
+// What a thread used of its processor in a stretch, of `used_ns` with its pauses. Those are known by the wall clock,
+// and the thread may have lost its processor in one: that takes milliseconds, where stretches take a tenth of one. So
+// pauses of twice the stretch say nothing: 0.
+static int64_t used_outside(int64_t used_ns, int64_t paused_ns) {
+    return paused_ns <= used_ns / 3 * 2 ? used_ns - paused_ns : 0;
+}
 
 // One event from the raw ones at `raw`; returns how many of those it took.
 static uint32_t decode(ProfRecorder *r, const ProfRaw *raw, ProfEvent *event) {
@@ -83,11 +83,11 @@ static uint32_t decode(ProfRecorder *r, const ProfRaw *raw, ProfEvent *event) {
         count += 2;
         break;
     case PROF_EVENT_STRETCH:
-        event->is_plain = (raw->word >> PROF_WORD_BITS & 15) != 0;
+        event->is_plain = prof_word_category(raw->word) != 0;
         event->count = rest;
         paused_ns = prof_clock_span_ns(&r->clock, raw[2].ticks);
         event->pauses = raw[2].word;
-        event->processor_ns = not_below_0((int64_t)raw[1].word - paused_ns);
+        event->processor_ns = used_outside((int64_t)raw[1].word, paused_ns);
         event->duration_ns = not_below_0(event->time_ns - prof_clock_ns(&r->clock, raw[1].ticks) - paused_ns);
         count += 2;
         break;

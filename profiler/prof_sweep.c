@@ -186,6 +186,7 @@ static void stretch(Sweep *s, int thread, const ProfEvent *event) {
         prof_sweep_add(&cell->recorded_units, event->count);
         if (thread == s->main) prof_sweep_add(&cell->main_recorded_units, event->count);
     }
+    if (event->pauses > 0 && event->processor_ns == 0) return; // not known
     if (!prof_stretches_add(&s->stretches[node], event->is_plain, event->count, event->processor_ns) &&
         s->status == STATUS_OK) {
         s->status = host_fail(STATUS_MEMORY, "no memory for the stretches of loops");

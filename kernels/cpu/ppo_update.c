@@ -221,7 +221,9 @@ static Status learn_minibatch(Learning *learning, double *norm) {
         fold_moments(ppo->advantage_moments + learning->minibatch, ppo->spec.shards, ppo->spec.minibatches);
     {
         HOST_TRACE_SCOPE(LEARNING, "ppo gradient");
-        host_pool_for(ppo->pool, ppo->group.own_shards / ppo->group_shards, 1, group_gradients, learning);
+        int64_t groups = ppo->group.own_shards / ppo->group_shards;
+        int64_t grain = host_pool_threads(ppo->pool) > 1 ? 1 : groups; // one thread has nobody to share with
+        host_pool_for(ppo->pool, groups, grain, group_gradients, learning);
     }
     if (host_stop_requested()) return host_fail(STATUS_STOPPED, "stopped while learning");
     TRY(sum_gradients(ppo));

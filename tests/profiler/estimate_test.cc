@@ -61,6 +61,22 @@ TEST(Stretches, AKnownExcessIsFoundAndItsIntervalHoldsIt) {
     }
 }
 
+// What recording costs now and then is part of the sum, too: here a third of it, at one stretch in thirty.
+TEST(Stretches, WhatIsRareCounts) {
+    std::mt19937_64 random(fresh_seed());
+    ProfStretches s = {};
+    for (int i = 0; i < 40000; i++) {
+        bool is_plain = random() % 4 == 0;
+        int64_t ns = 100 * 1000 + static_cast<int64_t>(random() % 1000) + (is_plain ? 0 : 20 * 1000);
+        if (!is_plain && random() % 30 == 0) ns += 300 * 1000;
+        ASSERT_TRUE(prof_stretches_add(&s, is_plain, 100, ns));
+    }
+    ProfExcess excess = prof_stretches_excess(&s);
+    ASSERT_TRUE(excess.is_known);
+    EXPECT_NEAR(300.0, excess.ns.median, 15.0); // 5%
+    prof_stretches_free(&s);
+}
+
 TEST(Stretches, ALongRunIsThinnedOut) {
     Loop loop(fresh_seed(), 100.0);
     loop.run(5 * PROF_STRETCHES_MAX);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <random>
 #include <thread>
@@ -134,6 +135,62 @@ TEST_F(Record, StretchesAndTheirPauses) {
         recorder_ = nullptr;
         unlink(file_.path());
     }
+}
+
+// A pause in which the thread waits for a processor, as here it sleeps, says nothing of what the stretch used.
+TEST_F(Record, AStretchOfALongPauseIsNotCounted) {
+    start();
+    {
+        HOST_TRACE_SCOPE(LEARNING, "loop");
+        host_trace_stretch(HOST_STRETCH_NEXT, false, 0);
+        for (int i = 0; i < 1000; i++) { // two groups of the same, of which nothing is known
+            host_trace_stretch(HOST_STRETCH_PAUSE, i % 2 == 0, 0);
+            std::this_thread::sleep_for(std::chrono::microseconds(i % 100 == 0 ? 2000 : 100));
+            host_trace_stretch(HOST_STRETCH_RESUME, i % 2 == 0, 0);
+            host_trace_stretch(HOST_STRETCH_NEXT, i % 2 == 0, 1);
+        }
+    }
+    stop();
+    ProfReader *reader = nullptr;
+    ASSERT_EQ(STATUS_OK, prof_reader_open(file_.path(), &reader)) << host_message();
+    ProfEvent event;
+    int found = 0;
+    while (prof_reader_next(reader, 0, &event)) {
+        if (event.kind != PROF_EVENT_STRETCH) continue;
+        EXPECT_EQ(0, event.processor_ns);
+        found++;
+    }
+    prof_reader_close(reader);
+    EXPECT_EQ(1000, found);
+    Analysed a(file_.path());
+    const ProfNode *loop = a.find("/loop");
+    ASSERT_NE(nullptr, loop);
+    EXPECT_EQ(500, loop->cell[0].recorded_units);
+    EXPECT_FALSE(loop->excess.is_known);
+}
+
+TEST_F(Record, AScopeMayTakeTheCategoryAroundIt) {
+    start();
+    for (int c = 0; c < HOST_TRACE_CATEGORIES; c++) {
+        const HostTraceHooks *outer = host_trace_begin(HostTraceCategory(c), "outer");
+        const HostTraceHooks *inner = host_trace_begin(HOST_TRACE_ENCLOSING, "inner");
+        host_trace_end(inner);
+        prof_record_script_begin(outer, HOST_TRACE_ENCLOSING, "script");
+        host_trace_end(outer);
+        host_trace_end(outer);
+    }
+    EXPECT_EQ(0, stop());
+    Analysed a(file_.path());
+    int found[PROF_LAYERS] = {};
+    for (int32_t i = PROF_NODE_UNKNOWN + 1; i < a->node_count; i++) {
+        const ProfNode &node = a->nodes[i];
+        if (node.parent <= PROF_NODE_UNKNOWN) continue;
+        found[node.layer]++;
+        EXPECT_EQ(a->nodes[node.parent].category, node.category);
+        EXPECT_EQ(1, node.cell[0].costs[node.layer == PROF_LAYER_SCRIPT ? PROF_COST_SCRIPT : PROF_COST_SCOPE]);
+    }
+    EXPECT_EQ(int{HOST_TRACE_CATEGORIES}, found[PROF_LAYER_CODE]);
+    EXPECT_EQ(int{HOST_TRACE_CATEGORIES}, found[PROF_LAYER_SCRIPT]);
 }
 
 const char *const names[] = {"a", "b", "c", "d", "e"};
