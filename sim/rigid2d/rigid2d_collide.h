@@ -8,7 +8,7 @@
 
 // A point's name, by which its impulses of the step before are found: the features of A and B that make it.
 #define RIGID2D_KEY(index_a, index_b, face_a, face_b) \
-    ((index_a) | (index_b) << 8 | (int32_t)(face_a) << 16 | (int32_t)(face_b) << 24)
+    ((int32_t)((uint32_t)(index_a) | (uint32_t)(index_b) << 8 | (uint32_t)(face_a) << 16 | (uint32_t)(face_b) << 24))
 
 typedef struct Rigid2dPoint {
     Rigid2dVec at; // in the frame of the shape that is clipped
