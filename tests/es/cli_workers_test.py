@@ -161,8 +161,10 @@ class Inside(WorkersTest):
         (pid,) = [w["pid"] for w in seen["workers"] if w["state"] == "hangs"]
         run.wait_until(lambda: state(pid) in (None, "Z"), "the end of what hangs")
         done = self.same_end(expected, run)
-        self.assertRegex(done["stderr"], rf"process {pid}: no progress for \d[.\d]* s \(--hang-limit 1\): it ends itself\n")
-        self.assertRegex(done["stderr"], rf"\(process {pid}\) ended with status 75, for it hung \(--hang-limit 1\); ")
+        # On a loaded machine its supervisor may be first.
+        self.assertRegex(done["stderr"], rf"process {pid}\b.* s.* \(--hang-limit 1\): it (ends itself|is ended)\n")
+        ending = r"(ended with status 75|was ended by signal 9 \(Killed\)), for it hung \(--hang-limit 1\); "
+        self.assertRegex(done["stderr"], rf"\(process {pid}\) {ending}")
 
     def test_a_long_step_is_no_hang(self):
         """An evaluation of 3 s, under a limit of 1 s: its thread looks for a stop meanwhile."""
