@@ -256,7 +256,7 @@ static void on_hello(Master *m, const HostIdentity *identity, const HostMessage 
 // It has a lease, or has not yet let go of one that others have done, or is at its part of an update.
 static bool is_busy(const MasterWorker *w) { return w->lease != 0 || w->at_lease != 0; }
 
-// A worker has computed for so long without a look for a stop, and was not hung.
+// A worker was so long without a look for a stop, and then moved: it did not hang.
 static void learn_pace(Master *m, double needed_s) {
     double most_s = HOST_MASTER_RAISE_MOST * m->options->hang_limit_s, before_s = m->hang_limit_s;
     while (m->hang_limit_s < 2 * needed_s && m->hang_limit_s < most_s)

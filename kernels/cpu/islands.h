@@ -2,8 +2,7 @@
 // operations in each world, which takes most of a step. Bits are those of rigid2d_island_iterate().
 //
 // Worlds: those that rigid2d_step_begin() has prepared, whose velocities are not -0; velocities and rows are solved in
-// place. Errors: none. Thread
-// safety: of the caller's worlds. Compiled for each instruction set.
+// place. Errors: none. Thread safety: of the caller's worlds. Compiled for each instruction set.
 #ifndef SHOAL_KERNELS_CPU_ISLANDS_H
 #define SHOAL_KERNELS_CPU_ISLANDS_H
 

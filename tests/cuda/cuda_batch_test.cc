@@ -184,6 +184,7 @@ class CudaBatchTest : public CudaTest {
         for (int i = 0; i < sim_spec_count(); i++) {
             for (bool randomised : {false, true}) {
                 const SimSpec *sim = sim_spec_at(i);
+                // Heavy ones meet both in one mode, and one of the two in the others.
                 if (is_heavy(sim) && autoreset != KERN_AUTORESET_SAME_STEP && (i + autoreset + randomised) % 2 != 0)
                     continue;
                 SCOPED_TRACE(std::string(sim->name) + (randomised ? ", randomised" : ""));
