@@ -1,6 +1,7 @@
 // Whether the profiler splits a fused loop's time as an ablation does: the same loop with its simulator replaced by a
-// replay of what that simulator gave, step by step. What the loop is faster by, the copies of the replay apart, is what
-// the simulator took; beside it stands what --profile says (one round of 64 timed). Fused evaluation of ES and PPO's
+// replay of what that simulator gave, step by step. What the loop is faster by, the copies of the replay apart (which
+// are measured beside the simulator, as they overlap with the rest), is what the simulator took; beside it stands what
+// --profile says (one round of 64 measured). Fused evaluation of ES and PPO's
 // rollouts, on one thread, by processor time. Printed are shares of the loop's time, in percent, and their difference
 // in points.
 //
@@ -18,9 +19,19 @@
 #include "profiler/prof_record.h"
 #include "sim/sim_rng.h"
 
-enum { REPEATS = 21, EVALUATIONS = 8, ROLLOUTS = 8, TAPE_BYTES = 1 << 28, MEMBERS = 128, ENVS = 64, STEPS = 64 };
+enum {
+    REPEATS = 21,
+    EVALUATIONS = 8,
+    ROLLOUTS = 8,
+    TAPE_BYTES = 1 << 28,
+    COPY_BYTES = 1 << 16,
+    MEMBERS = 128,
+    ENVS = 64,
+    STEPS = 64
+};
 
-typedef enum Mode { MODE_RECORD, MODE_REPLAY } Mode;
+// Beside: the simulator steps, and a replay's copies are made as well, but lead nowhere.
+typedef enum Mode { MODE_PLAIN, MODE_RECORD, MODE_BESIDE, MODE_REPLAY, MODES } Mode;
 
 // What the simulator gave, in the order of its calls; replayed in the same order by the same loop.
 static struct Tape {
@@ -32,14 +43,19 @@ static struct Tape {
 } tape;
 
 static void exchange(void *data, size_t bytes) {
-    if (tape.at + bytes > TAPE_BYTES) perf_check(host_fail(STATUS_MEMORY, "the tape is full"));
+    static unsigned char nowhere[COPY_BYTES];
+    if (tape.mode == MODE_PLAIN) return;
+    if (tape.at + bytes > TAPE_BYTES || bytes > COPY_BYTES) perf_check(host_fail(STATUS_MEMORY, "the tape is full"));
     unsigned char *place = tape.bytes + tape.at;
-    memcpy(tape.mode == MODE_RECORD ? place : data, tape.mode == MODE_RECORD ? data : place, bytes);
+    memcpy(tape.mode == MODE_RECORD   ? place
+           : tape.mode == MODE_REPLAY ? data
+                                      : nowhere,
+           tape.mode == MODE_RECORD ? data : place, bytes);
     tape.at += bytes;
 }
 
 static void step_lanes(KernLanes *lanes, const LanesOps *ops, size_t count) {
-    if (tape.mode == MODE_RECORD) ops->step(lanes);
+    if (tape.mode != MODE_REPLAY) ops->step(lanes);
     for (int k = 0; k < tape.obs; k++)
         exchange(lanes->obs[k], count * sizeof(float));
     exchange(lanes->done, count * sizeof lanes->done[0]);
@@ -55,7 +71,7 @@ static void step_16(KernLanes *lanes) { step_lanes(lanes, real_sims[2], 16); }
 static void step_batch(LanesBatch *batch, int64_t begin, int64_t end) {
     const KernBatchView *v = &batch->view;
     size_t first = (size_t)(begin * v->lanes), count = (size_t)((end - begin) * v->lanes) * 4, obs = (size_t)tape.obs;
-    if (tape.mode == MODE_RECORD) tape.ops->batch_step(batch, begin, end);
+    if (tape.mode != MODE_REPLAY) tape.ops->batch_step(batch, begin, end);
     exchange(v->obs + first * obs, count * obs);
     exchange(v->final_obs + first * obs, count * obs);
     exchange(v->reward + first, count);
@@ -112,18 +128,6 @@ static double time_s(Subject *s) {
     return 1e-9 * (double)(host_thread_ns() - start_ns);
 }
 
-// The copies alone.
-static double copies_s(size_t bytes) {
-    static unsigned char to[4096];
-    size_t chunk = 256;
-    int64_t start_ns = host_thread_ns();
-    for (size_t at = 0; at + chunk <= bytes; at += chunk) {
-        memcpy(to + at % sizeof to, tape.bytes + at, chunk);
-        __asm__ volatile("" ::: "memory");
-    }
-    return 1e-9 * (double)(host_thread_ns() - start_ns);
-}
-
 // The simulator's share of the loop as a profile has it.
 static double profiled_share(Subject *s, const char *path) {
     ProfRecordOptions options = {.path = path};
@@ -155,22 +159,23 @@ static double least(double x, double than) { return x < than ? x : than; }
 
 // The least times of all repeats count: what else the machine does only adds to them.
 static void compare(Subject *s, const char *name, const char *path, void (*replace)(Subject *s, bool on)) {
-    double real_s = INFINITY, replay_s = INFINITY, copy_s = INFINITY, profiled[REPEATS], apart[REPEATS];
+    double real_s = INFINITY, mode_s[MODES], profiled[REPEATS], apart[REPEATS];
     char line[96];
+    for (int mode = 0; mode < MODES; mode++)
+        mode_s[mode] = INFINITY;
     run(s); // to warm up
     for (int r = 0; r < REPEATS; r++) {
         real_s = least(time_s(s), real_s);
         replace(s, true);
-        tape.mode = MODE_RECORD;
-        run(s);
-        size_t bytes = tape.at;
-        tape.mode = MODE_REPLAY;
-        replay_s = least(time_s(s), replay_s);
+        for (int mode = 0; mode < MODES; mode++) {
+            tape.mode = (Mode)mode;
+            mode_s[mode] = least(time_s(s), mode_s[mode]);
+        }
         replace(s, false);
-        copy_s = least(copies_s(bytes), copy_s);
         profiled[r] = profiled_share(s, path);
     }
-    double removed = 100.0 * (real_s - replay_s + copy_s) / real_s;
+    double copies_s = mode_s[MODE_BESIDE] - mode_s[MODE_PLAIN];
+    double removed = 100.0 * (real_s - mode_s[MODE_REPLAY] + copies_s) / real_s;
     for (int r = 0; r < REPEATS; r++)
         apart[r] = profiled[r] - removed;
     snprintf(line, sizeof line, "%s: simulator, ablation", name);

@@ -72,7 +72,7 @@ typedef struct CpuScratch {
     float *flat;                 // [params_pad] one member's parameters
     float *packed;               // [gang][slots_max][packed] the slots' members
     float *hidden[3];            // [DENSE_SAMPLES_MAX][width_pad] activations: layers alternating, and candidates
-    float *state;                // [gang][lane][state_pad] recurrent states
+    float *state, *kept;         // [gang][lane][state_pad] recurrent states; and while a round is done twice
     CpuProbe probe;
 } CpuScratch;
 

@@ -15,6 +15,11 @@
 #include "kernels/cpu/gang.h"
 #include "kernels/cpu/pipeline.h"
 
+enum {
+    PIPELINE_STEPS = 1024, // of a gang at most, before it is seen to
+    ACT_STEPS = 256,
+};
+
 #define ISA_CAT_(a, b) a##b
 #define ISA_CAT(a, b)  ISA_CAT_(a, b)
 
@@ -287,8 +292,8 @@ static void step_gang(Thread *t, Gang *gang) {
     t->sim->step(gang->lanes);
 }
 
-// Steps both gangs until an episode ends, or `steps` times, the policy timed apart from the simulator.
-static __attribute__((noinline)) void step_timed(Thread *t, Gang *a, Gang *b, int steps) {
+// Steps both gangs until an episode ends, or `steps` times, the policy in a scope apart from the simulator.
+static __attribute__((noinline)) void step_recorded(Thread *t, Gang *a, Gang *b, int steps) {
     CpuProbe *probe = &t->scratch->probe;
     do {
         for (int g = 0; g < CPU_GANGS; g++) {
@@ -321,10 +326,10 @@ static int choose_slots(const CpuEs *es, int32_t episodes) {
 }
 
 // Any pipeline; straight lines where the widths are the common ones.
-static void pipeline_any(const Thread *t, Gang *a, Gang *b, int steps) {
+static void pipeline_any(const Thread *t, Gang *a, Gang *b, void (*step)(KernLanes *lanes), int steps) {
     const PolicyShape *shape = &t->es->spec.policy;
     Pipeline p = {.t = t,
-                  .step = t->sim->step,
+                  .step = step,
                   .lanes = t->sim->lanes,
                   .obs = shape->size[0],
                   .width = {shape->size[1], shape->size[2]},
@@ -345,25 +350,67 @@ static void pipeline_any(const Thread *t, Gang *a, Gang *b, int steps) {
 
 static uint32_t pipeline_length(const Gang *gang) { return (uint32_t)gang->lanes->length[gang->group[0].lane[0]]; }
 
+static void step_gangs(Thread *t, Gang *a, Gang *b, bool is_pipeline) {
+    if (!is_pipeline) {
+        if (a->groups > 0) step_gang(t, a);
+        if (b->groups > 0) step_gang(t, b);
+    } else if (t->sim->pipeline != NULL && pipeline_is_common(&t->es->spec.policy)) {
+        t->sim->pipeline(t, a, b, PIPELINE_STEPS);
+    } else {
+        pipeline_any(t, a, b, t->sim->step, PIPELINE_STEPS);
+    }
+}
+
+// Steps that both gangs have done, of those that are counted.
+static uint32_t gangs_steps(const Gang *a, const Gang *b, bool is_pipeline) {
+    return is_pipeline ? pipeline_length(a) + pipeline_length(b)
+                       : (uint32_t)(a->groups > 0) + (uint32_t)(b->groups > 0);
+}
+
+static void stay(KernLanes *lanes) { (void)lanes; }
+
+// Both gangs act, the simulator left out: once, or for a pipeline ACT_STEPS times, on the same observations. The
+// actions are the ones that come next.
+static void act_only(Thread *t, Gang *a, Gang *b, bool is_pipeline) {
+    if (is_pipeline) {
+        pipeline_any(t, a, b, stay, ACT_STEPS);
+        return;
+    }
+    const size_t states = CPU_GANGS * LANES_MAX * (size_t)t->es->state_pad * sizeof(float);
+    memcpy(t->scratch->kept, t->scratch->state, states);
+    if (a->groups > 0) forward(t, a);
+    if (b->groups > 0) forward(t, b);
+    memcpy(t->scratch->state, t->scratch->kept, states);
+}
+
+// A round whose parts are told apart by what it takes less without the simulator: they overlap, each other and the
+// next round's, so that times between them would mean little.
+static __attribute__((noinline)) void step_sampled(Thread *t, Gang *a, Gang *b, bool is_pipeline) {
+    CpuProbe *probe = &t->scratch->probe;
+    const uint32_t before = gangs_steps(a, b, is_pipeline);
+    uint64_t begin = cpu_probe_ticks();
+    act_only(t, a, b, is_pipeline);
+    uint64_t turn = cpu_probe_ticks();
+    step_gangs(t, a, b, is_pipeline);
+    uint64_t all = cpu_probe_since(probe, turn, cpu_probe_ticks()), acts = cpu_probe_since(probe, begin, turn);
+    if (is_pipeline) acts = acts * (gangs_steps(a, b, true) - before) / (CPU_GANGS * (ACT_STEPS + 1));
+    if (acts > all) acts = all;
+    cpu_probe_add(probe, HOST_TRACE_POLICY, acts);
+    cpu_probe_add(probe, HOST_TRACE_SIMULATION, all - acts);
+}
+
 // Steps both gangs, or pipelines of them some times; the probe counts steps of gangs.
 static void run_round(Thread *t, Gang *a, Gang *b, bool is_pipeline) {
     CpuProbe *probe = &t->scratch->probe;
-    uint32_t begun = is_pipeline ? pipeline_length(a) + pipeline_length(b) : 0;
-    if (cpu_probe_takes(probe)) {
-        step_timed(t, a, b, is_pipeline ? 1024 : 1);
-    } else if (is_pipeline) {
-        if (t->sim->pipeline != NULL && pipeline_is_common(&t->es->spec.policy)) {
-            t->sim->pipeline(t, a, b, 1024);
-        } else {
-            pipeline_any(t, a, b, 1024);
-        }
+    const uint32_t before = is_pipeline ? gangs_steps(a, b, true) : 0;
+    if (!cpu_probe_takes(probe)) {
+        step_gangs(t, a, b, is_pipeline);
+    } else if (probe->recorded == NULL) {
+        step_sampled(t, a, b, is_pipeline);
     } else {
-        if (a->groups > 0) step_gang(t, a);
-        if (b->groups > 0) step_gang(t, b);
+        step_recorded(t, a, b, is_pipeline ? PIPELINE_STEPS : 1);
     }
-    uint32_t steps = is_pipeline ? pipeline_length(a) + pipeline_length(b) - begun
-                                 : (uint32_t)(a->groups > 0) + (uint32_t)(b->groups > 0);
-    cpu_probe_count(probe, steps);
+    cpu_probe_count(probe, gangs_steps(a, b, is_pipeline) - before);
 }
 
 static void evaluate_tasks(CpuEvaluation *evaluation, int worker) {
@@ -388,13 +435,13 @@ static void evaluate_tasks(CpuEvaluation *evaluation, int worker) {
     Gang *a = &t.gang[0], *b = &t.gang[1];
     for (uint32_t round = 0; a->groups + b->groups > 0; round++) {
         // A stop is seen within 1,024 steps of some microseconds each, and between two pipelines of at most as many.
-        if (round % 1024 == 0 && (host_stop_requested() || atomic_load(&evaluation->stopped))) {
+        if (round % PIPELINE_STEPS == 0 && (host_stop_requested() || atomic_load(&evaluation->stopped))) {
             atomic_store(&evaluation->stopped, true);
             return;
         }
         bool is_pipeline = pipeline_fits(&t, a, b);
         run_round(&t, a, b, is_pipeline);
-        if (is_pipeline) round |= 1023;
+        if (is_pipeline) round |= PIPELINE_STEPS - 1;
         if (gang_is_done(a)) turn_over(&t, a);
         if (gang_is_done(b)) turn_over(&t, b);
     }

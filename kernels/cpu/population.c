@@ -34,7 +34,7 @@ static ScratchSizes scratch_sizes(const CpuEs *es) {
 static size_t scratch_bytes(const CpuEs *es) {
     ScratchSizes s = scratch_sizes(es);
     return CPU_GANGS * (s.lanes + s.state + s.params + (size_t)es->slots_max * s.packed) + 2 * s.vector + 3 * s.hidden +
-           s.recurrent;
+           2 * s.recurrent;
 }
 
 static void *take(unsigned char **at, size_t bytes) {
@@ -59,6 +59,7 @@ static void carve_scratch(const CpuEs *es, unsigned char *at, CpuScratch *scratc
     for (int i = 0; i < 3; i++)
         scratch->hidden[i] = take(&at, s.hidden);
     scratch->state = take(&at, s.recurrent);
+    scratch->kept = take(&at, s.recurrent);
 }
 
 static void describe_policy(CpuEs *es, const CpuBackend *cpu) {

@@ -1,9 +1,10 @@
 // What a loop consists of that does the work of several categories at once, as the profiler that is attached wants it.
 //
 // Sampled: one round of 64, picked at random, is timed, and the profiler told in what proportion (host_trace_split()).
-// Full: each round is recorded, as scopes. They take time of their own, and spoil the overlap of what comes before and
-// after; so stretches of some rounds, picked at random, are left plain, and the profiler is told how long each stretch
-// took (host_trace_stretch()).
+// A loop whose parts overlap finds that in a way of its own and adds it (cpu_probe_add()). Full: each round is
+// recorded, as scopes. They take time of their own, and spoil the overlap of what comes before and after; so stretches
+// of some rounds, picked at random, are left plain, and the profiler is told how long each stretch took
+// (host_trace_stretch()).
 //
 //     cpu_probe_open(probe, 64);
 //     for (...) {
@@ -40,6 +41,7 @@ typedef struct CpuProbe {
     // Sampled: the time of what is open, and what it stands for.
     HostTraceCategory category;
     uint64_t since, stands_for;
+    uint64_t reading; // what one reading of the clock takes; 0: not known yet
     uint64_t ticks[HOST_TRACE_CATEGORIES];
 
     // Full: the stretch under way.
@@ -58,6 +60,25 @@ static inline bool cpu_probe_picks(uint32_t number, uint32_t every) {
     return number < UINT32_MAX / every;
 }
 
+// Ticks after all that comes before: a processor would read its counter before that is done.
+static inline uint64_t cpu_probe_ticks(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_lfence();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#endif
+    return host_trace_ticks();
+}
+
+static inline uint64_t cpu_probe_reading(void) {
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 8; i++) {
+        uint64_t begin = cpu_probe_ticks(), ticks = cpu_probe_ticks() - begin;
+        if (ticks < least) least = ticks;
+    }
+    return least;
+}
+
 // Ends a stretch of so many units (0: there was none), and picks what the next one is.
 static inline void cpu_probe_next_stretch(CpuProbe *probe) {
     probe->hooks->stretch(probe->hooks, HOST_STRETCH_NEXT, probe->recorded == NULL, probe->units);
@@ -74,7 +95,9 @@ static inline void cpu_probe_open(CpuProbe *probe, uint32_t length) {
     memset(probe->ticks, 0, sizeof probe->ticks);
     probe->length = length;
     probe->units = 0;
-    if (__builtin_expect(probe->hooks != NULL && probe->hooks->is_full, 0)) cpu_probe_next_stretch(probe);
+    if (__builtin_expect(probe->hooks == NULL, 1)) return;
+    if (probe->reading == 0) probe->reading = cpu_probe_reading();
+    if (probe->hooks->is_full) cpu_probe_next_stretch(probe);
 }
 
 static inline void cpu_probe_close(CpuProbe *probe) {
@@ -84,7 +107,7 @@ static inline void cpu_probe_close(CpuProbe *probe) {
     } else if (probe->units > 0) {
         cpu_probe_next_stretch(probe);
     }
-    probe->recorded = NULL;
+    probe->hooks = probe->recorded = NULL;
 }
 
 // The same around parts that are shorter than a stretch: one goes on in the next part of the loop of that name (a
@@ -118,6 +141,17 @@ static inline bool cpu_probe_takes_apart(const CpuProbe *probe) {
     return __builtin_expect(probe->hooks != NULL, 0) && (!probe->hooks->is_full || probe->recorded != NULL);
 }
 
+// Ticks since `begin`, but for the reading that ends them.
+static inline uint64_t cpu_probe_since(const CpuProbe *probe, uint64_t begin, uint64_t now) {
+    uint64_t ticks = now - begin;
+    return ticks > probe->reading ? ticks - probe->reading : 0;
+}
+
+// Sampled: the round had these ticks of the category.
+static inline void cpu_probe_add(CpuProbe *probe, HostTraceCategory category, uint64_t ticks) {
+    probe->ticks[category] += ticks * CPU_PROBE_EVERY;
+}
+
 // What follows is of this category. `stands_for`: CPU_PROBE_EVERY in a round, 1 for what is always measured.
 static inline void cpu_probe_enter(CpuProbe *probe, HostTraceCategory category, uint64_t stands_for) {
     if (probe->recorded != NULL) {
@@ -126,7 +160,7 @@ static inline void cpu_probe_enter(CpuProbe *probe, HostTraceCategory category, 
     }
     probe->category = category;
     probe->stands_for = stands_for;
-    probe->since = host_trace_ticks();
+    probe->since = cpu_probe_ticks();
 }
 
 static inline void cpu_probe_leave(CpuProbe *probe) {
@@ -134,7 +168,7 @@ static inline void cpu_probe_leave(CpuProbe *probe) {
         probe->recorded->end(probe->recorded);
         return;
     }
-    probe->ticks[probe->category] += (host_trace_ticks() - probe->since) * probe->stands_for;
+    probe->ticks[probe->category] += cpu_probe_since(probe, probe->since, cpu_probe_ticks()) * probe->stands_for;
 }
 
 // The one ends, the next begins.
@@ -144,8 +178,8 @@ static inline void cpu_probe_turn(CpuProbe *probe, HostTraceCategory category) {
         cpu_probe_enter(probe, category, CPU_PROBE_EVERY);
         return;
     }
-    uint64_t now = host_trace_ticks();
-    probe->ticks[probe->category] += (now - probe->since) * probe->stands_for;
+    uint64_t now = cpu_probe_ticks();
+    probe->ticks[probe->category] += cpu_probe_since(probe, probe->since, now) * probe->stands_for;
     probe->category = category;
     probe->since = now;
 }
