@@ -107,7 +107,7 @@ class Runner:
         full, default = self.report("full"), self.report("default")
         if full["correction"] is None:
             raise SystemExit("not corrected: the calibration failed")
-        cost = 1e-9 * (full["total"]["wall_ns"] - full["correction"]["wall_ns"]["median"])
+        cost = 1e-9 * (full["total"]["wall_ns"] - full["correction"]["wall_ns"]["value"])
         raw = done["full"][0] - 1e-9 * full["total"]["recorder_ns"]
         return {"raw": raw / off, "corrected": (raw - cost) / off,
                 "default": (done["default"][0] - 1e-9 * default["total"]["recorder_ns"]) / off,

@@ -77,7 +77,7 @@ def main():
                 run_report = json.loads(report("--json", folder))["runs"][0]
             if "script" not in run_report["correction"]["each_ns"]:
                 raise SystemExit(f"profreport --calibrate cannot measure the scopes of {options.python}")
-            cost = 1e-9 * (run_report["total"]["wall_ns"] - run_report["correction"]["wall_ns"]["median"])
+            cost = 1e-9 * (run_report["total"]["wall_ns"] - run_report["correction"]["wall_ns"]["value"])
             ratios["raw"].append(times[folder] / times[""])
             ratios["corrected"].append((times[folder] - cost) / times[""])
         for what, values in ratios.items():

@@ -26,7 +26,7 @@ const char *prof_cost_name(ProfCostClass of) {
     return names[of];
 }
 
-static json_t *pack(const ProfEstimate *e) { return json_pack("[fff]", e->low, e->median, e->high); }
+static json_t *pack(const ProfEstimate *e) { return json_pack("[fff]", e->low, e->value, e->high); }
 
 // By the names of classes; those that are not known are left out.
 static json_t *pack_all(const ProfCost *cost, const ProfEstimate *of) {
@@ -55,8 +55,7 @@ Status prof_cost_save(const ProfCost *cost, const char *path) {
 }
 
 static bool unpack(json_t *json, ProfEstimate *e) {
-    return json_unpack(json, "[FFF]", &e->low, &e->median, &e->high) == 0 && e->low <= e->median &&
-           e->median <= e->high;
+    return json_unpack(json, "[FFF]", &e->low, &e->value, &e->high) == 0 && e->low <= e->value && e->value <= e->high;
 }
 
 static bool unpack_costs(const json_t *json, ProfCost *cost) {
@@ -119,13 +118,13 @@ static ProfEstimate around(double ns, double half_ns) { return (ProfEstimate){ns
 // be below 0: then none of those is the most that it can be.
 static ProfEstimate times(ProfEstimate e, double count, double possible) {
     double least = count - possible;
-    return (ProfEstimate){fmin(count * e.low, least * e.low), (count - 0.5 * possible) * e.median,
+    return (ProfEstimate){fmin(count * e.low, least * e.low), (count - 0.5 * possible) * e.value,
                           fmax(count * e.high, least * e.high)};
 }
 
 static void add_estimate(ProfEstimate *sum, ProfEstimate e) {
     sum->low += e.low;
-    sum->median += e.median;
+    sum->value += e.value;
     sum->high += e.high;
 }
 
@@ -144,9 +143,9 @@ ProfCorrection prof_cost_correct(const ProfCost *cost, const ProfSummary *s) {
     }
     if (cost != NULL) add_estimate(&c.costs_ns, kernels_cost(cost, &s->total));
     // Independent of each other: deviations add up as squares do.
-    double up_ns = hypot(c.costs_ns.high - c.costs_ns.median, c.excess_ns.high - c.excess_ns.median);
-    double down_ns = hypot(c.costs_ns.median - c.costs_ns.low, c.excess_ns.median - c.excess_ns.low);
-    double left_ns = (double)s->total.wall_ns - c.costs_ns.median - c.excess_ns.median;
+    double up_ns = hypot(c.costs_ns.high - c.costs_ns.value, c.excess_ns.high - c.excess_ns.value);
+    double down_ns = hypot(c.costs_ns.value - c.costs_ns.low, c.excess_ns.value - c.excess_ns.low);
+    double left_ns = (double)s->total.wall_ns - c.costs_ns.value - c.excess_ns.value;
     c.wall_ns = (ProfEstimate){left_ns - up_ns, left_ns, left_ns + down_ns};
     return c;
 }
@@ -161,7 +160,7 @@ static Parts parts_of(const ProfCost *cost, ProfCostClass class) {
     if (class == PROF_COST_RECORD) return (Parts){.inside_ns = *each};
     if (class == PROF_COST_SPLIT || class == PROF_COST_STRETCH || class == PROF_COST_PAUSE)
         return (Parts){around(0.0, 0.0), around(0.0, 0.0)}; // they are few, and of scopes that last
-    return (Parts){*inside, {each->low - inside->low, each->median - inside->median, each->high - inside->high}};
+    return (Parts){*inside, {each->low - inside->low, each->value - inside->value, each->high - inside->high}};
 }
 
 // A scope's own time without what it costs that the scope, and those directly below it, were entered; never below 0.
@@ -173,7 +172,7 @@ static ProfEstimate without(const ProfCost *cost, double ns, const ProfScope *sc
         add_estimate(&taken, times(parts.inside_ns, (double)scope->costs[i], 0.0));
         add_estimate(&taken, times(parts.around_ns, (double)scope->costs_within[i], 0.0));
     }
-    return (ProfEstimate){fmax(ns - taken.high, 0.0), fmax(ns - taken.median, 0.0), fmax(ns - taken.low, 0.0)};
+    return (ProfEstimate){fmax(ns - taken.high, 0.0), fmax(ns - taken.value, 0.0), fmax(ns - taken.low, 0.0)};
 }
 
 // A scope's time in recorded stretches, without what was spent on scopes.
@@ -183,7 +182,7 @@ static double recorded_ns(const ProfCost *cost, const ProfSummary *s, int32_t at
     if (cost == NULL) return ns;
     ProfScope within = *scope;
     if (scope->loop == at) memset(within.costs, 0, sizeof within.costs); // they begin outside
-    return without(cost, ns, &within).median;
+    return without(cost, ns, &within).value;
 }
 
 static ProfEstimate corrected_apart(const ProfCost *cost, const ProfScope *scope) {
@@ -192,7 +191,7 @@ static ProfEstimate corrected_apart(const ProfCost *cost, const ProfScope *scope
 }
 
 double prof_cost_device_ns(const ProfCost *cost, const ProfScope *scope) {
-    double ns = (double)scope->device_ns - (cost->has_kernel ? cost->kernel_ns.median * (double)scope->kernels : 0.0);
+    double ns = (double)scope->device_ns - (cost->has_kernel ? cost->kernel_ns.value * (double)scope->kernels : 0.0);
     return fmax(ns, 0.0);
 }
 

@@ -25,7 +25,7 @@ extern "C" {
 
 // A value, and its 95% confidence interval. The value is a median, or the mean of what adds up to a sum.
 typedef struct ProfEstimate {
-    double low, median, high;
+    double low, value, high;
 } ProfEstimate;
 
 // The median of `count` values, which are sorted, by order statistics; count >= 6.

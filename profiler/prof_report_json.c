@@ -234,7 +234,7 @@ static void put_worker(FILE *stream, const ProfWorker *w, const char *trace, Pro
 
 static void put_estimate(FILE *stream, bool *first, const char *key, ProfEstimate e) {
     prof_json_key(stream, first, key);
-    fprintf(stream, "{\"low\": %.17g, \"median\": %.17g, \"high\": %.17g}", e.low, e.median, e.high);
+    fprintf(stream, "{\"low\": %.17g, \"value\": %.17g, \"high\": %.17g}", e.low, e.value, e.high);
 }
 
 // By the names of classes, those whose cost is known.

@@ -163,7 +163,7 @@ static void print_categories(const ProfSummary *s, FILE *stream) {
 // A part of the wall clock, with its interval.
 static void print_part(const char *what, ProfEstimate e, double wall_ns, FILE *stream) {
     double scale = wall_ns > 0.0 ? 100.0 / wall_ns : 0.0;
-    fprintf(stream, "%s: %.3f%% of the wall clock (95%% interval %.3f%% to %.3f%%).\n", what, scale * e.median,
+    fprintf(stream, "%s: %.3f%% of the wall clock (95%% interval %.3f%% to %.3f%%).\n", what, scale * e.value,
             scale * e.low, scale * e.high);
 }
 
@@ -191,7 +191,7 @@ static void print_cost(const ProfRun *run, FILE *stream) {
     }
     char unknown[512];
     if (prof_run_unknown(run, unknown)[0] != '\0') fprintf(stream, "%s\n", unknown);
-    fprintf(stream, "%.6f s raw, %.6f s corrected (%.6f to %.6f).\n", 1e-9 * wall_ns, 1e-9 * c->wall_ns.median,
+    fprintf(stream, "%.6f s raw, %.6f s corrected (%.6f to %.6f).\n", 1e-9 * wall_ns, 1e-9 * c->wall_ns.value,
             1e-9 * c->wall_ns.low, 1e-9 * c->wall_ns.high);
 }
 
@@ -229,7 +229,7 @@ static void print_scope(const ProfRun *run, int32_t index, FILE *stream) {
             scope->category < HOST_TRACE_CATEGORIES ? prof_category_name(scope->category) : "", scope->count,
             percent(scope->thread_ns, s->total.thread_ns), duration(scope->thread_ns, time),
             duration(scope->within_ns, within));
-    if (run->is_corrected) fprintf(stream, " %12s", duration((int64_t)run->corrected_ns[index].median, corrected));
+    if (run->is_corrected) fprintf(stream, " %12s", duration((int64_t)run->corrected_ns[index].value, corrected));
     if (s->total.intervals > 0) fprintf(stream, " %12s", duration(scope->device_ns, device));
     print_split(scope, stream);
     fprintf(stream, "\n");

@@ -109,7 +109,7 @@ static Status take_cost(ProfRun *run, const char *path) {
     for (int32_t i = 0; i < run->summary.worker_count; i++) {
         if (strcmp(run->summary.workers[i].process.host, run->cost.host) != 0) run->has_cost = false;
     }
-    double scopes_ns = (double)prof_run_main_scopes(run) * run->cost.each_ns[PROF_COST_SCOPE].median;
+    double scopes_ns = (double)prof_run_main_scopes(run) * run->cost.each_ns[PROF_COST_SCOPE].value;
     run->is_too_dense = run->has_cost && 20.0 * scopes_ns > (double)run->summary.total.wall_ns;
     run->has_cost = run->has_cost && !run->is_too_dense;
     return STATUS_OK;

@@ -85,7 +85,7 @@ static void add_costs(const ProfNode *node, int32_t index, const ProfCell *cell,
 static void add_excess(ProfExcessSum *sum, const ProfExcess *excess, int64_t units) {
     double half_ns = 0.5 * (excess->ns.high - excess->ns.low) * (double)units;
     sum->units += units;
-    sum->ns += excess->ns.median * (double)units;
+    sum->ns += excess->ns.value * (double)units;
     sum->half_square += half_ns * half_ns;
 }
 

@@ -61,7 +61,7 @@ static Status print(const ReportConfig *config, const ProfRun *runs, int count) 
 }
 
 static void print_estimate(const char *name, const ProfEstimate *e) {
-    printf("%-8s %9.2f ns (95%% interval %.2f to %.2f)\n", name, e->median, e->low, e->high);
+    printf("%-8s %9.2f ns (95%% interval %.2f to %.2f)\n", name, e->value, e->low, e->high);
 }
 
 static void print_costs(const ProfCost *cost, const ProfCostMissing *missing) {
@@ -72,8 +72,8 @@ static void print_costs(const ProfCost *cost, const ProfCostMissing *missing) {
     for (int i = 0; i < PROF_COSTS; i++) {
         const ProfEstimate *e = &cost->inside_ns[i];
         if (!cost->is_known[i] || (i != PROF_COST_SCOPE && i != PROF_COST_SCRIPT && i != PROF_COST_CALL)) continue;
-        printf("of a %s, %.2f ns (%.2f to %.2f) count for itself\n", prof_cost_name((ProfCostClass)i), e->median,
-               e->low, e->high);
+        printf("of a %s, %.2f ns (%.2f to %.2f) count for itself\n", prof_cost_name((ProfCostClass)i), e->value, e->low,
+               e->high);
     }
     if (missing->script[0] != '\0') printf("Python's scopes were not measured: %s\n", missing->script);
     if (missing->gpu[0] != '\0') printf("calls of CUDA were not measured: %s\n", missing->gpu);

@@ -46,9 +46,9 @@ function costText(run) {
     return "Not corrected for the profiler's own cost: profreport --calibrate measures it, once per machine.";
   const wall = run.correction.wall_ns;
   const cost = (ns) => percent(share(total.wall_ns - ns, total.wall_ns), 3);
-  return `The profiler's own cost: ${cost(wall.median)} of the wall clock (95% interval ${cost(wall.high)} to ${
+  return `The profiler's own cost: ${cost(wall.value)} of the wall clock (95% interval ${cost(wall.high)} to ${
            cost(wall.low)}): ` +
-    `${duration(total.wall_ns)} raw, ${duration(wall.median)} corrected. ${run.correction.not_corrected_for}`.trimEnd();
+    `${duration(total.wall_ns)} raw, ${duration(wall.value)} corrected. ${run.correction.not_corrected_for}`.trimEnd();
 }
 
 function configurationText(c) {

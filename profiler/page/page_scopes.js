@@ -110,7 +110,7 @@ class ScopeTree {
     scope.style.paddingLeft = `${s.depth * 1.1 + 0.5}rem`;
     const number = (text, title) => make("td", {class: "number", title}, text);
     const corrected =
-      s.corrected_thread_ns ? `${duration(s.corrected_thread_ns.median)} without the profiler's own cost` : null;
+      s.corrected_thread_ns ? `${duration(s.corrected_thread_ns.value)} without the profiler's own cost` : null;
     return make("tr", {}, scope,
       make("td", {}, bar(this.mode.parts(s), this.mode.of, {thin: true, text: duration, label: s.name})),
       number(percent(share(s.within_ns, this.run.total.thread_ns), 2)), number(duration(s.within_ns)),

@@ -305,14 +305,14 @@ class Recording(ProfileTest):
                 run = self.report_json(folder)[0]
                 excess = run["correction"]["full_detail_ns"]
                 self.assertLess(excess["low"], excess["high"])
-                self.assertTrue(excess["low"] <= excess["median"] <= excess["high"])
-                taken_off = excess["median"] + run["correction"]["costs_ns"]["median"]
-                self.assertAlmostEqual(run["correction"]["wall_ns"]["median"] + taken_off, run["total"]["wall_ns"], places=3)
+                self.assertTrue(excess["low"] <= excess["value"] <= excess["high"])
+                taken_off = excess["value"] + run["correction"]["costs_ns"]["value"]
+                self.assertAlmostEqual(run["correction"]["wall_ns"]["value"] + taken_off, run["total"]["wall_ns"], places=3)
                 scopes = {s["path"]: s for s in run["scopes"]}
                 self.assertGreater(run["total"]["main_thread_recorded"]["stretch"], 0)
                 # On one thread, what the loops lose is what the wall clock does.
-                lost = sum(s["thread_ns"] - s["corrected_thread_ns"]["median"] for s in run["scopes"])
-                self.assertAlmostEqual(excess["median"], lost, places=2)
+                lost = sum(s["thread_ns"] - s["corrected_thread_ns"]["value"] for s in run["scopes"])
+                self.assertAlmostEqual(excess["value"], lost, places=2)
                 self.assertGreater(scopes[loop + ("/policy" if tool == "esrun" else "/loss")]["count"], 0)
                 self.assertIn("Full detail took: ", self.report(folder))
         done = self.run_tool("esrun", "--resume", folder, "--generations=62", "--threads=1", "--bind=none", "--device=cpu",
@@ -386,13 +386,13 @@ class Calibration(ProfileTest):
         run = json.loads(self.run_tool("profreport", folder, "--json", env=environment).out)["runs"][0]
         correction = run["correction"]
         wall, each = correction["wall_ns"], correction["each_ns"]
-        self.assertTrue(wall["low"] <= wall["median"] <= wall["high"])
+        self.assertTrue(wall["low"] <= wall["value"] <= wall["high"])
         recorded = run["total"]["main_thread_recorded"]
         self.assertEqual({"scope", "join", "split", "stretch", "pause"}, set(each) - {"script"})
-        cost = sum(recorded[of] * each[of]["median"] for of in each)
+        cost = sum(recorded[of] * each[of]["value"] for of in each)
         self.assertGreater(recorded["scope"], 0)
-        self.assertAlmostEqual(cost, run["total"]["wall_ns"] - wall["median"], places=3)
-        self.assertEqual({"low": 0, "median": 0, "high": 0}, correction["full_detail_ns"])
+        self.assertAlmostEqual(cost, run["total"]["wall_ns"] - wall["value"], places=3)
+        self.assertEqual({"low": 0, "value": 0, "high": 0}, correction["full_detail_ns"])
         for scope in run["scopes"]:
             self.assertLessEqual(scope["corrected_thread_ns"]["low"], scope["corrected_thread_ns"]["high"])
         (self.folder / "cache" / "shoal" / "profiler-cost.json").write_text("{", encoding="utf-8")

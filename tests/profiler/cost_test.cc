@@ -23,7 +23,7 @@ TEST(Cost, TheIntervalHoldsTheMedianAsOftenAsItSays) {
             value = draw(random);
         ProfEstimate e = prof_estimate(values, 41);
         EXPECT_TRUE(std::is_sorted(values, values + 41));
-        EXPECT_EQ(values[20], e.median);
+        EXPECT_EQ(values[20], e.value);
         held += e.low <= std::log(2.0) && std::log(2.0) <= e.high;
     }
     // Of order statistics 14 and 28: 97.2%, known to within 0.3% by as many trials.
@@ -47,29 +47,29 @@ TEST(Cost, IsTakenOffWhereItFell) {
     scope.costs[PROF_COST_SCOPE] = 100;
     scope.costs_within[PROF_COST_SCOPE] = 50;
     ASSERT_EQ(STATUS_OK, prof_cost_scopes(&cost, &summary, &corrected));
-    EXPECT_EQ(10000 - 100 * 10 - 50 * 20, corrected.median);
+    EXPECT_EQ(10000 - 100 * 10 - 50 * 20, corrected.value);
     EXPECT_EQ(10000 - 100 * 12 - 50 * 28, corrected.low);
     EXPECT_EQ(10000 - 100 * 8 - 50 * 12, corrected.high);
     scope.thread_ns = 500;
     ASSERT_EQ(STATUS_OK, prof_cost_scopes(&cost, &summary, &corrected));
-    EXPECT_EQ(0, corrected.median);
+    EXPECT_EQ(0, corrected.value);
     ASSERT_EQ(STATUS_OK, prof_cost_scopes(nullptr, &summary, &corrected));
-    EXPECT_EQ(500, corrected.median);
+    EXPECT_EQ(500, corrected.value);
     summary.total.wall_ns = 100000;
     summary.total.main_costs[PROF_COST_SCOPE] = 1000;
     summary.total.main_costs[PROF_COST_SPLIT] = 10;
     ProfCorrection c = prof_cost_correct(&cost, &summary);
     EXPECT_EQ(59990, c.wall_ns.low);
-    EXPECT_EQ(69990, c.wall_ns.median);
+    EXPECT_EQ(69990, c.wall_ns.value);
     EXPECT_EQ(79990, c.wall_ns.high);
     // Independent parts: half the interval is the root of the squares' sum.
     summary.excess = {5000, 300.0 * 300.0, 7};
     c = prof_cost_correct(nullptr, &summary);
     EXPECT_DOUBLE_EQ(94700, c.wall_ns.low);
-    EXPECT_EQ(5000, c.excess_ns.median);
+    EXPECT_EQ(5000, c.excess_ns.value);
     EXPECT_DOUBLE_EQ(95300, c.wall_ns.high);
     c = prof_cost_correct(&cost, &summary);
-    EXPECT_EQ(64990, c.wall_ns.median);
+    EXPECT_EQ(64990, c.wall_ns.value);
     EXPECT_NEAR(64990 - std::hypot(10000.0, 300.0), c.wall_ns.low, 1e-6);
 }
 
@@ -93,21 +93,21 @@ TEST(Cost, OfALoopInFullDetailIsSharedOutAsItWasRecorded) {
     summary.scope_count = 4;
     ProfEstimate corrected[4];
     ASSERT_EQ(STATUS_OK, prof_cost_scopes(nullptr, &summary, corrected));
-    EXPECT_EQ(500, corrected[0].median);
-    EXPECT_DOUBLE_EQ(8400 * 5.0 / 8, corrected[2].median);
-    EXPECT_DOUBLE_EQ(400 * 5.0 / 8, corrected[2].high - corrected[2].median);
-    EXPECT_DOUBLE_EQ(8400, corrected[1].median + corrected[2].median + corrected[3].median);
+    EXPECT_EQ(500, corrected[0].value);
+    EXPECT_DOUBLE_EQ(8400 * 5.0 / 8, corrected[2].value);
+    EXPECT_DOUBLE_EQ(400 * 5.0 / 8, corrected[2].high - corrected[2].value);
+    EXPECT_DOUBLE_EQ(8400, corrected[1].value + corrected[2].value + corrected[3].value);
     ProfCost cost = {};
     cost.each_ns[PROF_COST_SCOPE] = {60, 60, 60};
     cost.inside_ns[PROF_COST_SCOPE] = {20, 20, 20};
     cost.is_known[PROF_COST_SCOPE] = true;
     ASSERT_EQ(STATUS_OK, prof_cost_scopes(&cost, &summary, corrected)); // 4,800, 800 and 1,200 are left
-    EXPECT_DOUBLE_EQ(8400 * 4800.0 / 6800, corrected[2].median);
-    EXPECT_DOUBLE_EQ(8400 * 800.0 / 6800, corrected[3].median);
-    EXPECT_DOUBLE_EQ(8400 * 1200.0 / 6800, corrected[1].median);
+    EXPECT_DOUBLE_EQ(8400 * 4800.0 / 6800, corrected[2].value);
+    EXPECT_DOUBLE_EQ(8400 * 800.0 / 6800, corrected[3].value);
+    EXPECT_DOUBLE_EQ(8400 * 1200.0 / 6800, corrected[1].value);
     scopes[1].excess.ns = 20000; // more than there is
     ASSERT_EQ(STATUS_OK, prof_cost_scopes(&cost, &summary, corrected));
-    EXPECT_EQ(0, corrected[2].median);
+    EXPECT_EQ(0, corrected[2].value);
 }
 
 // Of an interpreter's scopes, of calls and of what is recorded of them, each class has its own cost.
@@ -136,8 +136,8 @@ TEST(Cost, OfEachClassApart) {
     summary.scope_count = 2;
     ProfEstimate corrected[2];
     ASSERT_EQ(STATUS_OK, prof_cost_scopes(&cost, &summary, corrected));
-    EXPECT_EQ(100000 - 5 * 400 - 10 * 2500, corrected[0].median);
-    EXPECT_EQ(100000 - 10 * 500 - 20 * 700, corrected[1].median);
+    EXPECT_EQ(100000 - 5 * 400 - 10 * 2500, corrected[0].value);
+    EXPECT_EQ(100000 - 10 * 500 - 20 * 700, corrected[1].value);
     EXPECT_EQ(5000, prof_cost_device_ns(&cost, &scopes[1]));
     cost.has_kernel = true;
     cost.kernel_ns = {900, 1000, 1100};
@@ -156,7 +156,7 @@ TEST(Cost, WhatFallsWhileADeviceIsBusyMayNotCount) {
     summary.total.main_costs[PROF_COST_CALL] = 1000;
     summary.total.covered_costs[PROF_COST_CALL] = 400;
     ProfCorrection c = prof_cost_correct(&cost, &summary);
-    EXPECT_EQ(92000, c.wall_ns.median);
+    EXPECT_EQ(92000, c.wall_ns.value);
     EXPECT_EQ(90000, c.wall_ns.low);
     EXPECT_EQ(94000, c.wall_ns.high);
     // Kernels that threads waited for, two thirds of them, certainly do.
@@ -168,7 +168,7 @@ TEST(Cost, WhatFallsWhileADeviceIsBusyMayNotCount) {
     summary.total.bound_ns[PROF_BOUND_GPU] = 2000;
     summary.total.bound_ns[PROF_BOUND_OVERLAPPED] = 1000;
     c = prof_cost_correct(&cost, &summary);
-    EXPECT_DOUBLE_EQ(100000 - 3 * 750, c.wall_ns.median);
+    EXPECT_DOUBLE_EQ(100000 - 3 * 750, c.wall_ns.value);
     EXPECT_DOUBLE_EQ(100000 - 3 * 900, c.wall_ns.low);
     EXPECT_DOUBLE_EQ(100000 - 3 * 600, c.wall_ns.high);
 }
@@ -185,11 +185,11 @@ TEST(Cost, BelowNothingStaysAnInterval) {
     for (ProfEstimate e : {ProfEstimate{-10, -10, -10}, ProfEstimate{-10, -2, 8}, ProfEstimate{-6, 4, 8}}) {
         cost.each_ns[PROF_COST_CALL] = e;
         ProfCorrection c = prof_cost_correct(&cost, &summary);
-        EXPECT_EQ(100000 - 800 * e.median, c.wall_ns.median);
+        EXPECT_EQ(100000 - 800 * e.value, c.wall_ns.value);
         EXPECT_EQ(1000 * e.low, c.costs_ns.low);
         EXPECT_EQ((e.high < 0 ? 600 : 1000) * e.high, c.costs_ns.high);
-        EXPECT_LE(c.wall_ns.low, c.wall_ns.median);
-        EXPECT_LE(c.wall_ns.median, c.wall_ns.high);
+        EXPECT_LE(c.wall_ns.low, c.wall_ns.value);
+        EXPECT_LE(c.wall_ns.value, c.wall_ns.high);
     }
 }
 
@@ -227,10 +227,10 @@ TEST(Cost, IsMeasuredAndKept) {
     bool found = true;
     ASSERT_EQ(STATUS_OK, prof_cost_measure("/no/python", &cost, &missing)) << host_message();
     for (const ProfEstimate &e : cost.each_ns) {
-        EXPECT_LE(e.low, e.median);
-        EXPECT_LE(e.median, e.high);
+        EXPECT_LE(e.low, e.value);
+        EXPECT_LE(e.value, e.high);
     }
-    EXPECT_GT(cost.inside_ns[PROF_COST_SCOPE].median, 0);
+    EXPECT_GT(cost.inside_ns[PROF_COST_SCOPE].value, 0);
     EXPECT_FALSE(cost.is_known[PROF_COST_SCRIPT]);
     EXPECT_STRNE("", missing.script); // the program, or the module beside this test
     EXPECT_EQ(cost.is_known[PROF_COST_CALL], missing.gpu[0] == '\0');

@@ -51,10 +51,10 @@ TEST(Stretches, AKnownExcessIsFoundAndItsIntervalHoldsIt) {
             loop.run(3000);
             ProfExcess excess = prof_stretches_excess(&loop.stretches);
             ASSERT_TRUE(excess.is_known);
-            EXPECT_LE(excess.ns.low, excess.ns.median);
-            EXPECT_LE(excess.ns.median, excess.ns.high);
+            EXPECT_LE(excess.ns.low, excess.ns.value);
+            EXPECT_LE(excess.ns.value, excess.ns.high);
             held += excess.ns.low <= excess_ns && excess_ns <= excess.ns.high;
-            sum += excess.ns.median;
+            sum += excess.ns.value;
         }
         EXPECT_GE(held, trials * 92 / 100) << excess_ns;   // 95% and more; four deviations below
         EXPECT_NEAR(excess_ns, sum / trials, 1.0) << seed; // a 400th of a unit's time
@@ -73,7 +73,7 @@ TEST(Stretches, WhatIsRareCounts) {
     }
     ProfExcess excess = prof_stretches_excess(&s);
     ASSERT_TRUE(excess.is_known);
-    EXPECT_NEAR(300.0, excess.ns.median, 15.0); // 5%
+    EXPECT_NEAR(300.0, excess.ns.value, 15.0); // 5%
     prof_stretches_free(&s);
 }
 
@@ -84,7 +84,7 @@ TEST(Stretches, ALongRunIsThinnedOut) {
     EXPECT_GE(loop.stretches.count, uint32_t(PROF_STRETCHES_MAX) / 2);
     ProfExcess excess = prof_stretches_excess(&loop.stretches);
     ASSERT_TRUE(excess.is_known);
-    EXPECT_NEAR(100.0, excess.ns.median, 3.0);
+    EXPECT_NEAR(100.0, excess.ns.value, 3.0);
 }
 
 TEST(Stretches, NothingIsSaidOfWhatIsTooLittle) {
