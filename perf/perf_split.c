@@ -7,8 +7,8 @@
 //
 // The replay is put into the opened ES' or PPO's table of simulator functions; the loops are those that ship. Policies
 // of two wide layers go through a pipeline of two members, in which the one's simulator overlaps with the other's
-// policy: leaving it out there saves another time than it takes, and the shipped pipeline has its simulator inlined,
-// which a replay has not. So these loops are compared once more with one member at a time, whose steps do not overlap.
+// policy: leaving it out there saves another time than it takes alone. So these loops are compared once more with one
+// member at a time, whose steps do not overlap.
 #include <math.h>
 #include <string.h>
 #include <unistd.h>

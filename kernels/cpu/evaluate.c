@@ -16,8 +16,8 @@
 #include "kernels/cpu/pipeline.h"
 
 enum {
-    PIPELINE_STEPS = 1024, // of a gang at most, before it is seen to
-    ACT_STEPS = 256,
+    PIPELINE_STEPS = 1024, // of each gang at most, before they are seen to
+    ACT_STEPS = 256,       // of each gang without its simulator at most, for a profile
 };
 
 #define ISA_CAT_(a, b) a##b
@@ -292,9 +292,11 @@ static void step_gang(Thread *t, Gang *gang) {
     t->sim->step(gang->lanes);
 }
 
-// Steps both gangs until an episode ends, or `steps` times, the policy in a scope apart from the simulator.
-static __attribute__((noinline)) void step_recorded(Thread *t, Gang *a, Gang *b, int steps) {
+// Steps both gangs until an episode ends, or `rounds` times, the policy in a scope apart from the simulator. Returns
+// the steps of both.
+static __attribute__((noinline)) uint32_t step_recorded(Thread *t, Gang *a, Gang *b, int rounds) {
     CpuProbe *probe = &t->scratch->probe;
+    uint32_t steps = 0;
     do {
         for (int g = 0; g < CPU_GANGS; g++) {
             Gang *gang = g == 0 ? a : b;
@@ -304,8 +306,10 @@ static __attribute__((noinline)) void step_recorded(Thread *t, Gang *a, Gang *b,
             cpu_probe_turn(probe, HOST_TRACE_SIMULATION);
             t->sim->step(gang->lanes);
             cpu_probe_leave(probe);
+            steps++;
         }
-    } while (--steps > 0 && !gang_is_done(a) && !gang_is_done(b));
+    } while (--rounds > 0 && !gang_is_done(a) && !gang_is_done(b));
+    return steps;
 }
 
 // The narrowest blocks that hold the lanes in use: one lane costs its simulator less as scalars than as a vector.
@@ -350,67 +354,65 @@ static void pipeline_any(const Thread *t, Gang *a, Gang *b, void (*step)(KernLan
 
 static uint32_t pipeline_length(const Gang *gang) { return (uint32_t)gang->lanes->length[gang->group[0].lane[0]]; }
 
-static void step_gangs(Thread *t, Gang *a, Gang *b, bool is_pipeline) {
+// Steps both gangs, or a pipeline of them some times. Returns the steps of both.
+static uint32_t step_gangs(Thread *t, Gang *a, Gang *b, bool is_pipeline) {
     if (!is_pipeline) {
         if (a->groups > 0) step_gang(t, a);
         if (b->groups > 0) step_gang(t, b);
-    } else if (t->sim->pipeline != NULL && pipeline_is_common(&t->es->spec.policy)) {
+        return (uint32_t)(a->groups > 0) + (uint32_t)(b->groups > 0);
+    }
+    const uint32_t before = pipeline_length(a) + pipeline_length(b);
+    if (t->sim->pipeline != NULL && pipeline_is_common(&t->es->spec.policy)) {
         t->sim->pipeline(t, a, b, PIPELINE_STEPS);
     } else {
         pipeline_any(t, a, b, t->sim->step, PIPELINE_STEPS);
     }
-}
-
-// Steps that both gangs have done, of those that are counted.
-static uint32_t gangs_steps(const Gang *a, const Gang *b, bool is_pipeline) {
-    return is_pipeline ? pipeline_length(a) + pipeline_length(b)
-                       : (uint32_t)(a->groups > 0) + (uint32_t)(b->groups > 0);
+    return pipeline_length(a) + pipeline_length(b) - before;
 }
 
 static void stay(KernLanes *lanes) { (void)lanes; }
 
-// Both gangs act, the simulator left out: once, or for a pipeline ACT_STEPS times, on the same observations. The
-// actions are the ones that come next.
-static void act_only(Thread *t, Gang *a, Gang *b, bool is_pipeline) {
-    if (is_pipeline) {
-        pipeline_any(t, a, b, stay, ACT_STEPS);
-        return;
+// step_gangs() without the simulator: both gangs find the actions that come next, in a pipeline about as often as the
+// last one made steps. Recurrent states go on. Returns the steps of both.
+static uint32_t act_only(Thread *t, Gang *a, Gang *b, bool is_pipeline) {
+    if (!is_pipeline) {
+        if (a->groups > 0) forward(t, a);
+        if (b->groups > 0) forward(t, b);
+        return (uint32_t)(a->groups > 0) + (uint32_t)(b->groups > 0);
     }
-    const size_t states = CPU_GANGS * LANES_MAX * (size_t)t->es->state_pad * sizeof(float);
-    memcpy(t->scratch->kept, t->scratch->state, states);
-    if (a->groups > 0) forward(t, a);
-    if (b->groups > 0) forward(t, b);
-    memcpy(t->scratch->state, t->scratch->kept, states);
+    uint32_t steps = t->round_steps / CPU_GANGS;
+    steps = steps < 1 ? 1 : steps > ACT_STEPS ? ACT_STEPS : steps;
+    pipeline_any(t, a, b, stay, (int)steps - 1); // where no episode ends, there is one more
+    return CPU_GANGS * steps;
 }
 
 // A round whose parts are told apart by what it takes less without the simulator: they overlap, each other and the
 // next round's, so that times between them would mean little.
-static __attribute__((noinline)) void step_sampled(Thread *t, Gang *a, Gang *b, bool is_pipeline) {
+static __attribute__((noinline)) uint32_t step_sampled(Thread *t, Gang *a, Gang *b, bool is_pipeline) {
     CpuProbe *probe = &t->scratch->probe;
-    const uint32_t before = gangs_steps(a, b, is_pipeline);
+    const size_t states = CPU_GANGS * LANES_MAX * (size_t)t->es->state_pad * sizeof(float);
+    memcpy(t->scratch->kept, t->scratch->state, states);
     uint64_t begin = cpu_probe_ticks();
-    act_only(t, a, b, is_pipeline);
-    uint64_t turn = cpu_probe_ticks();
-    step_gangs(t, a, b, is_pipeline);
-    uint64_t all = cpu_probe_since(probe, turn, cpu_probe_ticks()), acts = cpu_probe_since(probe, begin, turn);
-    if (is_pipeline) acts = acts * (gangs_steps(a, b, true) - before) / (CPU_GANGS * (ACT_STEPS + 1));
-    if (acts > all) acts = all;
-    cpu_probe_add(probe, HOST_TRACE_POLICY, acts);
-    cpu_probe_add(probe, HOST_TRACE_SIMULATION, all - acts);
+    const uint32_t acted = act_only(t, a, b, is_pipeline);
+    const uint64_t acts = cpu_probe_since(probe, begin, cpu_probe_ticks());
+    memcpy(t->scratch->state, t->scratch->kept, states);
+    begin = cpu_probe_ticks();
+    const uint32_t steps = step_gangs(t, a, b, is_pipeline);
+    cpu_probe_add_round(probe, cpu_probe_since(probe, begin, cpu_probe_ticks()), steps, acts, acted);
+    return steps;
 }
 
-// Steps both gangs, or pipelines of them some times; the probe counts steps of gangs.
+// The probe counts steps of gangs.
 static void run_round(Thread *t, Gang *a, Gang *b, bool is_pipeline) {
     CpuProbe *probe = &t->scratch->probe;
-    const uint32_t before = is_pipeline ? gangs_steps(a, b, true) : 0;
     if (!cpu_probe_takes(probe)) {
-        step_gangs(t, a, b, is_pipeline);
+        t->round_steps = step_gangs(t, a, b, is_pipeline);
     } else if (probe->recorded == NULL) {
-        step_sampled(t, a, b, is_pipeline);
+        t->round_steps = step_sampled(t, a, b, is_pipeline);
     } else {
-        step_recorded(t, a, b, is_pipeline ? PIPELINE_STEPS : 1);
+        t->round_steps = step_recorded(t, a, b, is_pipeline ? PIPELINE_STEPS : 1);
     }
-    cpu_probe_count(probe, gangs_steps(a, b, is_pipeline) - before);
+    cpu_probe_count(probe, t->round_steps);
 }
 
 static void evaluate_tasks(CpuEvaluation *evaluation, int worker) {

@@ -38,6 +38,7 @@ typedef struct Thread {
     int64_t task, task_end; // taken but not begun
     CpuPair pair;           // that was perturbed last
     Gang gang[CPU_GANGS];
+    uint32_t round_steps; // of both gangs, in the last round
     KernNormalizer normalizer;
 } Thread;
 

@@ -110,7 +110,11 @@ static void group_gradients(void *context, int64_t begin, int64_t end, int worke
     cpu_probe_open_part(probe, STRETCH_SAMPLES, "ppo gradient");
     for (int64_t group = begin; group < end; group++)
         group_gradient(learning, &part, group, worker);
-    cpu_probe_close_part(probe, "ppo gradient");
+    if (learning->minibatch < ppo->spec.minibatches - 1) {
+        cpu_probe_close_part(probe, "ppo gradient");
+    } else { // what comes next is another loop, which would drop a stretch
+        cpu_probe_close(probe);
+    }
 }
 
 // `count` gradients of `size` floats, `stride` floats apart, to be summed into the first's place: a level of the

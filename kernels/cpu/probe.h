@@ -28,9 +28,15 @@
 #include "host/trace.h"
 
 enum {
-    CPU_PROBE_EVERY = 64,      // rounds, one of which is timed
-    CPU_PROBE_PLAIN_EVERY = 4, // stretches, one of which is plain
+    CPU_PROBE_EVERY = 64,       // rounds, one of which is timed
+    CPU_PROBE_PLAIN_EVERY = 4,  // stretches, one of which is plain
+    CPU_PROBE_INTERRUPTED = 16, // times what is usual
 };
+
+// What a measurement gives, about: a mean over the latest ones.
+typedef struct CpuProbeUsual {
+    double ticks; // 0: none yet
+} CpuProbeUsual;
 
 typedef struct CpuProbe {
     const HostTraceHooks *hooks;    // NULL: off
@@ -41,8 +47,9 @@ typedef struct CpuProbe {
     // Sampled: the time of what is open, and what it stands for.
     HostTraceCategory category;
     uint64_t since, stands_for;
-    uint64_t reading; // what one reading of the clock takes; 0: not known yet
-    uint64_t ticks[HOST_TRACE_CATEGORIES];
+    uint64_t reading;                     // what one reading of the clock takes; 0: not known yet
+    int64_t ticks[HOST_TRACE_CATEGORIES]; // less what the profiler was told
+    CpuProbeUsual all, acts;              // a step of a round, and of the policy alone
 
     // Full: the stretch under way.
     uint32_t units, length;
@@ -92,18 +99,31 @@ static inline void cpu_probe_open(CpuProbe *probe, uint32_t length) {
     probe->hooks = host_trace_hooks();
     probe->recorded = NULL;
     probe->paused = NULL;
-    memset(probe->ticks, 0, sizeof probe->ticks);
     probe->length = length;
     probe->units = 0;
     if (__builtin_expect(probe->hooks == NULL, 1)) return;
-    if (probe->reading == 0) probe->reading = cpu_probe_reading();
-    if (probe->hooks->is_full) cpu_probe_next_stretch(probe);
+    if (probe->hooks->is_full) {
+        cpu_probe_next_stretch(probe);
+    } else if (probe->reading == 0) {
+        probe->reading = cpu_probe_reading();
+    }
+}
+
+// Sums below 0 wait for others: what slows a round down now and then makes it say too much or too little, and all of
+// them together do not.
+static inline void cpu_probe_split(CpuProbe *probe) {
+    uint64_t weight[HOST_TRACE_CATEGORIES];
+    for (int c = 0; c < HOST_TRACE_CATEGORIES; c++) {
+        weight[c] = probe->ticks[c] > 0 ? (uint64_t)probe->ticks[c] : 0;
+        probe->ticks[c] -= (int64_t)weight[c];
+    }
+    host_trace_split(weight);
 }
 
 static inline void cpu_probe_close(CpuProbe *probe) {
     if (__builtin_expect(probe->hooks == NULL, 1)) return;
     if (!probe->hooks->is_full) {
-        host_trace_split(probe->ticks);
+        cpu_probe_split(probe);
     } else if (probe->units > 0) {
         cpu_probe_next_stretch(probe);
     }
@@ -123,7 +143,11 @@ static inline void cpu_probe_open_part(CpuProbe *probe, uint32_t length, const c
 }
 
 static inline void cpu_probe_close_part(CpuProbe *probe, const char *loop) {
-    if (__builtin_expect(probe->hooks == NULL || !probe->hooks->is_full, 1)) return;
+    if (__builtin_expect(probe->hooks == NULL, 1)) return;
+    if (!probe->hooks->is_full) {
+        probe->hooks = NULL; // it has nothing to tell
+        return;
+    }
     probe->hooks->stretch(probe->hooks, HOST_STRETCH_PAUSE, probe->is_plain, 0);
     probe->paused = loop;
     probe->recorded = NULL;
@@ -147,9 +171,24 @@ static inline uint64_t cpu_probe_since(const CpuProbe *probe, uint64_t begin, ui
     return ticks > probe->reading ? ticks - probe->reading : 0;
 }
 
-// Sampled: the round had these ticks of the category.
-static inline void cpu_probe_add(CpuProbe *probe, HostTraceCategory category, uint64_t ticks) {
-    probe->ticks[category] += ticks * CPU_PROBE_EVERY;
+// Whether that is so much more than usual that the processor must have been taken away. When it goes on, it is usual.
+static inline bool cpu_probe_is_interrupted(CpuProbeUsual *usual, double ticks) {
+    if (usual->ticks > 0.0 && ticks > CPU_PROBE_INTERRUPTED * usual->ticks) {
+        usual->ticks *= 2.0;
+        return true;
+    }
+    usual->ticks += (usual->ticks > 0.0 ? 0.125 : 1.0) * (ticks - usual->ticks);
+    return false;
+}
+
+// Sampled: a round of `steps` took `all` ticks, and `acted` steps of the policy alone took `acts`. The rest is the
+// simulator's; of one round it may be less than nothing. Interrupted rounds do not count.
+static inline void cpu_probe_add_round(CpuProbe *probe, uint64_t all, uint64_t steps, uint64_t acts, uint64_t acted) {
+    const bool is_cut = cpu_probe_is_interrupted(&probe->all, (double)all / (double)steps);
+    if (cpu_probe_is_interrupted(&probe->acts, (double)acts / (double)acted) || is_cut) return;
+    const int64_t policy = (int64_t)(acts * steps / acted);
+    probe->ticks[HOST_TRACE_POLICY] += policy * CPU_PROBE_EVERY;
+    probe->ticks[HOST_TRACE_SIMULATION] += ((int64_t)all - policy) * CPU_PROBE_EVERY;
 }
 
 // What follows is of this category. `stands_for`: CPU_PROBE_EVERY in a round, 1 for what is always measured.
@@ -168,7 +207,8 @@ static inline void cpu_probe_leave(CpuProbe *probe) {
         probe->recorded->end(probe->recorded);
         return;
     }
-    probe->ticks[probe->category] += cpu_probe_since(probe, probe->since, cpu_probe_ticks()) * probe->stands_for;
+    probe->ticks[probe->category] +=
+        (int64_t)(cpu_probe_since(probe, probe->since, cpu_probe_ticks()) * probe->stands_for);
 }
 
 // The one ends, the next begins.
@@ -179,7 +219,7 @@ static inline void cpu_probe_turn(CpuProbe *probe, HostTraceCategory category) {
         return;
     }
     uint64_t now = cpu_probe_ticks();
-    probe->ticks[probe->category] += cpu_probe_since(probe, probe->since, now) * probe->stands_for;
+    probe->ticks[probe->category] += (int64_t)(cpu_probe_since(probe, probe->since, now) * probe->stands_for);
     probe->category = category;
     probe->since = now;
 }
