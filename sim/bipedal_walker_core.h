@@ -322,11 +322,11 @@ SIM_FN Rigid2dVec bipedal_walker_ray(Rigid2dVec from, int32_t i) {
 
 // Ten rays from the hull, from straight down to almost ahead: the share of their length that is free.
 SIM_FN void bipedal_walker_lidar(const Rigid2dWorld *ground, Rigid2dVec from, real *fraction) {
-    const Rigid2dVec to[BIPEDAL_WALKER_RAYS] = {
-        bipedal_walker_ray(from, 0), bipedal_walker_ray(from, 1), bipedal_walker_ray(from, 2),
-        bipedal_walker_ray(from, 3), bipedal_walker_ray(from, 4), bipedal_walker_ray(from, 5),
-        bipedal_walker_ray(from, 6), bipedal_walker_ray(from, 7), bipedal_walker_ray(from, 8),
-        bipedal_walker_ray(from, 9)};
+    const Rigid2dVec to[BIPEDAL_WALKER_RAYS] = {bipedal_walker_ray(from, 0), bipedal_walker_ray(from, 1),
+                                                bipedal_walker_ray(from, 2), bipedal_walker_ray(from, 3),
+                                                bipedal_walker_ray(from, 4), bipedal_walker_ray(from, 5),
+                                                bipedal_walker_ray(from, 6), bipedal_walker_ray(from, 7),
+                                                bipedal_walker_ray(from, 8), bipedal_walker_ray(from, 9)};
     rigid2d_ground_rays(ground, from, to, BIPEDAL_WALKER_RAYS, fraction);
 }
 

@@ -301,8 +301,8 @@ SIM_BIG_FN void lunar_lander_begin(void *state, const LunarLanderParams *p, SimR
     __builtin_memcpy(state, &l.words, sizeof l.words);
 }
 
-// States come from files as well: contacts that cannot be are dropped, which is an error as an overflow is. Those that do
-// not exist become 0, whatever was there.
+// States come from files as well: contacts that cannot be are dropped, which is an error as an overflow is. Those that
+// do not exist become 0, whatever was there.
 SIM_FN void lunar_lander_check(LunarLanderWords *words) {
     int32_t good = words->contacts >= 0 && words->contacts <= LUNAR_LANDER_CONTACTS;
     for (int32_t i = 0; good && i < words->contacts; i++)

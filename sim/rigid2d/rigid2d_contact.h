@@ -41,8 +41,8 @@ SIM_FN void rigid2d_contact_pair(Rigid2dContactRow *row, real r0, real r1) {
 
 #define RIGID2D_ROW_CLEAR(type, name) row->name = (type)0;
 
-// Everything that stays the same over the iterations, with the body where its transform is. With `warm`, from the impulses of the step before, which
-// rigid2d_contact_warm() applies.
+// Everything that stays the same over the iterations, with the body where its transform is. With `warm`, from the
+// impulses of the step before, which rigid2d_contact_warm() applies.
 SIM_BIG_FN void rigid2d_contact_begin(Rigid2dWorld *w, Rigid2dContactRow *row, int32_t contact, int32_t warm) {
     const Rigid2dContact *c = &w->contact[contact];
     const Rigid2dManifold *m = &w->touch[contact].manifold;
