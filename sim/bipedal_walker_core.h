@@ -213,7 +213,7 @@ SIM_FN SimStep bipedal_walker_arrive(BipedalWalkerWorld *b) {
     b->words.contacts = b->world.contacts;
     if (b->world.overflow) b->words.contact_overflow = (real)SIM_NANF;
 
-    real x_m = rigid2d_transform(rigid2d_body_position(hull), hull->angle_rad, b->world.mass[0].center).p.x;
+    const real x_m = b->motion[0].t.p.x;
     SimStep out;
     out.reward = R(130.0) / R(30.0) * (x_m - b->before_m) - R(5.0) * (sim_fabs(hull->angle_rad) - b->lean_rad);
     for (int32_t i = 0; i < BIPEDAL_WALKER_JOINTS; i++)
@@ -278,16 +278,16 @@ SIM_BIG_FN void bipedal_walker_begin(void *state, const BipedalWalkerParams *p, 
 }
 
 // States come from files as well: contacts and blocks that cannot be are dropped, which is an error as an overflow is.
+// Contacts that do not exist become 0, whatever was there.
 SIM_FN void bipedal_walker_check(BipedalWalkerWords *words) {
     int32_t blocks = words->blocks >= 0 && words->blocks <= BIPEDAL_WALKER_BLOCKS;
     int32_t shapes = BIPEDAL_WALKER_POINTS - 1 + (blocks ? words->blocks : 0);
     int32_t good = blocks && words->contacts >= 0 && words->contacts <= BIPEDAL_WALKER_CONTACTS;
     for (int32_t i = 0; good && i < words->contacts; i++)
         good = words->contact[i].pair >= 0 && words->contact[i].pair < shapes * BIPEDAL_WALKER_BODIES;
-    if (good) return;
-    words->contacts = 0;
+    if (!good) words->contacts = 0, words->contact_overflow = (real)SIM_NANF;
     if (!blocks) words->blocks = 0;
-    words->contact_overflow = (real)SIM_NANF;
+    rigid2d_contacts_clear(words->contact, words->contacts, BIPEDAL_WALKER_CONTACTS);
 }
 
 // A step of the state in b->words, up to the solver's iterations. shapes: a world that has begun a step, whose shapes
@@ -314,18 +314,24 @@ SIM_BIG_FN SimStep bipedal_walker_go(void *state, const BipedalWalkerParams *p, 
     return out;
 }
 
+// The end of lidar's ray `i`, whose direction the compiler works out where `i` is a constant.
+SIM_FN Rigid2dVec bipedal_walker_ray(Rigid2dVec from, int32_t i) {
+    SimSinCos t = sim_sincos(R(0.15) * (real)i);
+    return rigid2d_vec(from.x + t.sin * BIPEDAL_WALKER_LIDAR_M, from.y - t.cos * BIPEDAL_WALKER_LIDAR_M);
+}
+
 // Ten rays from the hull, from straight down to almost ahead: the share of their length that is free.
 SIM_FN void bipedal_walker_lidar(const Rigid2dWorld *ground, Rigid2dVec from, real *fraction) {
-    Rigid2dVec to[BIPEDAL_WALKER_RAYS];
-    for (int32_t i = 0; i < BIPEDAL_WALKER_RAYS; i++) {
-        SimSinCos t = sim_sincos(R(0.15) * (real)i);
-        to[i] = rigid2d_vec(from.x + t.sin * BIPEDAL_WALKER_LIDAR_M, from.y - t.cos * BIPEDAL_WALKER_LIDAR_M);
-    }
+    const Rigid2dVec to[BIPEDAL_WALKER_RAYS] = {bipedal_walker_ray(from, 0), bipedal_walker_ray(from, 1),
+                                                bipedal_walker_ray(from, 2), bipedal_walker_ray(from, 3),
+                                                bipedal_walker_ray(from, 4), bipedal_walker_ray(from, 5),
+                                                bipedal_walker_ray(from, 6), bipedal_walker_ray(from, 7),
+                                                bipedal_walker_ray(from, 8), bipedal_walker_ray(from, 9)};
     rigid2d_ground_rays(ground, from, to, BIPEDAL_WALKER_RAYS, fraction);
 }
 
-// center: the hull's centre of mass, in its frame.
-SIM_BIG_FN void bipedal_walker_look(const BipedalWalkerWords *words, const Rigid2dWorld *ground, Rigid2dVec center,
+// at: where the hull's frame has its origin.
+SIM_BIG_FN void bipedal_walker_look(const BipedalWalkerWords *words, const Rigid2dWorld *ground, Rigid2dVec at,
                                     float *obs) {
     const Rigid2dBody *hull = &words->body[0];
     real o[BIPEDAL_WALKER_OBS];
@@ -342,7 +348,6 @@ SIM_BIG_FN void bipedal_walker_look(const BipedalWalkerWords *words, const Rigid
         of[3] = (lower->spin_radps - upper->spin_radps) / BIPEDAL_WALKER_KNEE_RADPS;
         of[4] = lower->touch & RIGID2D_IN_CONTACT ? R(1.0) : R(0.0);
     }
-    Rigid2dVec at = rigid2d_transform(rigid2d_body_position(hull), hull->angle_rad, center).p;
     bipedal_walker_lidar(ground, at, &o[14]);
     for (int32_t i = 0; i < BIPEDAL_WALKER_OBS; i++)
         obs[i] = (float)o[i];
@@ -351,7 +356,7 @@ SIM_BIG_FN void bipedal_walker_look(const BipedalWalkerWords *words, const Rigid
 // The end of a step that bipedal_walker_start() began, and what is seen then.
 SIM_BIG_FN SimStep bipedal_walker_finish(BipedalWalkerWorld *b, float *obs) {
     SimStep out = bipedal_walker_arrive(b);
-    bipedal_walker_look(&b->words, &b->world, b->world.mass[0].center, obs);
+    bipedal_walker_look(&b->words, &b->world, b->motion[0].t.p, obs);
     return out;
 }
 
@@ -366,7 +371,9 @@ SIM_BIG_FN void bipedal_walker_show(const void *state, float *obs, int32_t is_ha
     bipedal_walker_ground(&words, &ground, block);
     ground.friction = R(0.0); // rays slide on nothing
     bipedal_walker_hull(&shape, &mass);
-    bipedal_walker_look(&words, &ground, mass.center, obs);
+    const Rigid2dBody *b = &words.body[0];
+    Rigid2dVec at = rigid2d_transform(rigid2d_body_position(b), b->angle_rad, mass.center).p;
+    bipedal_walker_look(&words, &ground, at, obs);
 }
 
 #ifdef SIM_DRAWING

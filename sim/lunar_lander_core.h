@@ -301,14 +301,14 @@ SIM_BIG_FN void lunar_lander_begin(void *state, const LunarLanderParams *p, SimR
     __builtin_memcpy(state, &l.words, sizeof l.words);
 }
 
-// States come from files as well: contacts that cannot be are dropped, which is an error as an overflow is.
+// States come from files as well: contacts that cannot be are dropped, which is an error as an overflow is. Those that
+// do not exist become 0, whatever was there.
 SIM_FN void lunar_lander_check(LunarLanderWords *words) {
     int32_t good = words->contacts >= 0 && words->contacts <= LUNAR_LANDER_CONTACTS;
     for (int32_t i = 0; good && i < words->contacts; i++)
         good = words->contact[i].pair >= 0 && words->contact[i].pair < LUNAR_LANDER_CHUNKS * LUNAR_LANDER_BODIES;
-    if (good) return;
-    words->contacts = 0;
-    words->contact_overflow = (real)SIM_NANF;
+    if (!good) words->contacts = 0, words->contact_overflow = (real)SIM_NANF;
+    rigid2d_contacts_clear(words->contact, words->contacts, LUNAR_LANDER_CONTACTS);
 }
 
 // A step of the state in l->words, up to the solver's iterations. shapes: a world that has begun a step, whose shapes

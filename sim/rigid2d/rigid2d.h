@@ -113,10 +113,9 @@ SIM_FN void rigid2d_island_rest(Rigid2dWorld *w, int32_t solved) {
 SIM_FN void rigid2d_island_begin(Rigid2dWorld *w) {
     for (int32_t i = 0; i < w->bodies; i++) {
         if (w->motion[i].in_island != 2) continue;
-        Rigid2dBody *b = &w->body[i];
-        Rigid2dMotion *motion = &w->motion[i];
+        const Rigid2dBody *b = &w->body[i];
+        const Rigid2dMotion *motion = &w->motion[i];
         Rigid2dVec acceleration = rigid2d_add(w->gravity_mps2, rigid2d_scale(w->mass[i].inverse_mass, motion->force_n));
-        motion->c0 = rigid2d_body_position(b), motion->a0 = b->angle_rad;
         w->velocity[i].x = b->vx_mps + w->dt_s * acceleration.x;
         w->velocity[i].y = b->vy_mps + w->dt_s * acceleration.y;
         w->velocity[i].w = b->spin_radps + w->dt_s * w->mass[i].inverse_inertia * motion->torque_nm;
@@ -169,6 +168,7 @@ SIM_FN Rigid2dSweep rigid2d_body_sweep(const Rigid2dWorld *w, int32_t i) {
 
 SIM_FN void rigid2d_body_set_sweep(Rigid2dWorld *w, int32_t i, const Rigid2dSweep *s) {
     w->motion[i].c0 = s->c0, w->motion[i].a0 = s->a0, w->motion[i].alpha0 = s->alpha0;
+    w->motion[i].t0 = rigid2d_transform(s->c0, s->a0, s->center);
     rigid2d_body_place(&w->body[i], s->c, s->a);
 }
 
@@ -193,7 +193,7 @@ SIM_FN int32_t rigid2d_contact_is_clear(const Rigid2dWorld *w, int32_t shape, in
     if (shape < w->blocks) return 0;
     Rigid2dEdge edge = rigid2d_ground_edge(w, shape - w->blocks);
     real bow = rigid2d_body_bow(motion->swept, sweep->a - sweep->a0);
-    return rigid2d_sweep_clearance(sweep, motion->t, bow, &w->shape[body], &edge) > RIGID2D_TOI_CLEAR;
+    return rigid2d_sweep_clearance(motion->t0, motion->t, bow, &w->shape[body], &edge) > RIGID2D_TOI_CLEAR;
 }
 
 // The fraction of the step at which this contact's impact is; 1 without one.
@@ -296,7 +296,8 @@ SIM_FN void rigid2d_impact_solve(Rigid2dWorld *w, int32_t body, real alpha) {
         }
         if (deepest >= R(-1.5) * RIGID2D_LINEAR_SLOP) break;
     }
-    w->motion[body].c0 = rigid2d_body_position(&w->body[body]), w->motion[body].a0 = w->body[body].angle_rad;
+    rigid2d_body_follow(w, body);
+    rigid2d_body_depart(w, body);
     for (int32_t i = 0; i < w->contact_rows; i++)
         rigid2d_contact_begin(w, &w->contact_row[i], w->contact_row[i].contact, 0);
     const Rigid2dBody *b = &w->body[body];
@@ -351,7 +352,7 @@ SIM_FN void rigid2d_begin(Rigid2dWorld *w) {
     for (int32_t i = 0; i < w->bodies; i++) {
         Rigid2dMotion *motion = &w->motion[i];
         rigid2d_body_follow(w, i);
-        motion->c0 = rigid2d_body_position(&w->body[i]), motion->a0 = w->body[i].angle_rad;
+        rigid2d_body_depart(w, i);
         motion->alpha0 = R(0.0);
         motion->swept = rigid2d_body_box(&w->body[i]); // until it moves
         motion->force_n = rigid2d_vec(R(0.0), R(0.0)), motion->torque_nm = R(0.0);

@@ -35,13 +35,12 @@ SIM_FN real rigid2d_body_bow(Rigid2dBox box, real turn) {
 SIM_BIG_FN void rigid2d_body_box_follow(Rigid2dWorld *w, int32_t i) {
     Rigid2dMotion *motion = &w->motion[i];
     Rigid2dBody *b = &w->body[i];
-    Rigid2dTransform before = rigid2d_transform(motion->c0, motion->a0, w->mass[i].center);
     Rigid2dBox box =
-        rigid2d_box_join(rigid2d_polygon_box(&w->shape[i], before), rigid2d_polygon_box(&w->shape[i], motion->t));
+        rigid2d_box_join(rigid2d_polygon_box(&w->shape[i], motion->t0), rigid2d_polygon_box(&w->shape[i], motion->t));
     motion->swept = rigid2d_box_grow(box, rigid2d_body_bow(box, b->angle_rad - motion->a0));
     if (rigid2d_box_contains(rigid2d_body_box(b), box)) return;
     box = rigid2d_box_grow(box, RIGID2D_BOX_MARGIN);
-    Rigid2dVec ahead = rigid2d_scale(RIGID2D_BOX_PREDICTION, rigid2d_sub(motion->t.p, before.p));
+    Rigid2dVec ahead = rigid2d_scale(RIGID2D_BOX_PREDICTION, rigid2d_sub(motion->t.p, motion->t0.p));
     b->low_x_m = ahead.x < R(0.0) ? box.low.x + ahead.x : box.low.x;
     b->low_y_m = ahead.y < R(0.0) ? box.low.y + ahead.y : box.low.y;
     b->high_x_m = ahead.x < R(0.0) ? box.high.x : box.high.x + ahead.x;

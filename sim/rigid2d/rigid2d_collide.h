@@ -120,12 +120,12 @@ SIM_BIG_FN void rigid2d_collide_edge(Rigid2dManifold *m, const Rigid2dEdge *e, c
 
     Rigid2dPolygon b; // in the world's frame
     b.count = polygon->count;
-    for (int32_t i = 0; i < b.count; i++) {
+    for (int32_t i = 0; i < b.count; i++)
         b.vertex[i] = rigid2d_apply(t, polygon->vertex[i]);
-        b.normal[i] = rigid2d_rotate(t.q, polygon->normal[i]);
-    }
     real by_edge = rigid2d_edge_separation(&b, normal, e->a);
     if (!(by_edge <= R(2.0) * RIGID2D_RADIUS)) return;
+    for (int32_t i = 0; i < b.count; i++)
+        b.normal[i] = rigid2d_rotate(t.q, polygon->normal[i]);
     int32_t side;
     real by_polygon = rigid2d_polygon_separation(&b, e->a, e->b, &side);
     if (side < 0 || by_polygon > R(2.0) * RIGID2D_RADIUS) return;

@@ -41,8 +41,8 @@ SIM_FN void rigid2d_contact_pair(Rigid2dContactRow *row, real r0, real r1) {
 
 #define RIGID2D_ROW_CLEAR(type, name) row->name = (type)0;
 
-// Everything that stays the same over the iterations. With `warm`, from the impulses of the step before, which
-// rigid2d_contact_warm() applies.
+// Everything that stays the same over the iterations, with the body where its transform is. With `warm`, from the
+// impulses of the step before, which rigid2d_contact_warm() applies.
 SIM_BIG_FN void rigid2d_contact_begin(Rigid2dWorld *w, Rigid2dContactRow *row, int32_t contact, int32_t warm) {
     const Rigid2dContact *c = &w->contact[contact];
     const Rigid2dManifold *m = &w->touch[contact].manifold;
@@ -52,8 +52,7 @@ SIM_BIG_FN void rigid2d_contact_begin(Rigid2dWorld *w, Rigid2dContactRow *row, i
     row->mass = w->mass[body].inverse_mass, row->inertia = w->mass[body].inverse_inertia;
     row->friction = sim_sqrt(rigid2d_ground_friction(w, rigid2d_contact_shape(w, contact)) * w->shape[body].friction);
     Rigid2dVec at = rigid2d_body_position(&w->body[body]), normal, point[2] = {at, at};
-    Rigid2dTransform t = rigid2d_transform(at, w->body[body].angle_rad, w->mass[body].center);
-    rigid2d_manifold_place(m, t, &normal, point);
+    rigid2d_manifold_place(m, w->motion[body].t, &normal, point);
     row->x = normal.x, row->y = normal.y;
     real rn[2] = {R(0.0), R(0.0)}, nm[2] = {R(0.0), R(0.0)}, tm[2] = {R(0.0), R(0.0)};
     for (int32_t i = 0; i < m->count; i++) {

@@ -64,8 +64,8 @@ SIM_BIG_FN void rigid2d_joint_begin(Rigid2dWorld *w, Rigid2dJointRow *row, int32
     const Rigid2dHinge *h = &w->hinge[joint];
     const Rigid2dJoint *j = &w->joint[joint];
     const Rigid2dMass *a = &w->mass[h->a], *b = &w->mass[h->b];
-    Rigid2dVec ra = rigid2d_rotate(rigid2d_rot(w->body[h->a].angle_rad), rigid2d_sub(h->anchor_a, a->center));
-    Rigid2dVec rb = rigid2d_rotate(rigid2d_rot(w->body[h->b].angle_rad), rigid2d_sub(h->anchor_b, b->center));
+    Rigid2dVec ra = rigid2d_rotate(w->motion[h->a].t.q, rigid2d_sub(h->anchor_a, a->center));
+    Rigid2dVec rb = rigid2d_rotate(w->motion[h->b].t.q, rigid2d_sub(h->anchor_b, b->center));
     row->joint = joint, row->a = h->a, row->b = h->b;
     row->ma = a->inverse_mass, row->mb = b->inverse_mass, row->ia = a->inverse_inertia, row->ib = b->inverse_inertia;
     row->ax = ra.x, row->ay = ra.y, row->bx = rb.x, row->by = rb.y;

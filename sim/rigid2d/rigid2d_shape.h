@@ -177,13 +177,13 @@ SIM_FN Rigid2dEdgeView rigid2d_edge_view(const Rigid2dEdge *e, Rigid2dVec from) 
 SIM_FN real rigid2d_edge_view_ray(const Rigid2dEdgeView *view, Rigid2dVec from, Rigid2dVec d, real limit) {
     real denominator = rigid2d_dot(view->normal, d), t = view->numerator / denominator;
     Rigid2dVec q = rigid2d_add(from, rigid2d_scale(t, d));
-    real s = rigid2d_dot(rigid2d_sub(q, view->a), view->along) / view->square;
+    real s = rigid2d_dot(rigid2d_sub(q, view->a), view->along); // how far along it, times its length
     real hit = sim_select(denominator == R(0.0), limit, t);
     hit = sim_select(view->square == R(0.0), limit, hit);
     hit = sim_select(t >= R(0.0), hit, limit);
     hit = sim_select(t <= limit, hit, limit);
     hit = sim_select(s >= R(0.0), hit, limit);
-    return sim_select(s <= R(1.0), hit, limit);
+    return sim_select(s <= view->square, hit, limit);
 }
 
 // The same of a ray from p1 to p2.

@@ -36,11 +36,10 @@ SIM_FN void rigid2d_sweep_advance(Rigid2dSweep *s, real alpha) {
     s->alpha0 = alpha;
 }
 
-// How far the polygon, which the sweep leaves at `end`, stays away from the edge's line on its way, at least: positive
-// on either side. On the way its vertices leave the lines between their ends by up to `bow`.
-SIM_FN real rigid2d_sweep_clearance(const Rigid2dSweep *s, Rigid2dTransform end, real bow, const Rigid2dPolygon *p,
+// How far the polygon stays away from the edge's line on its way from `begin` to `end`, at least: positive on either
+// side. On the way its vertices leave the lines between their ends by up to `bow`.
+SIM_FN real rigid2d_sweep_clearance(Rigid2dTransform begin, Rigid2dTransform end, real bow, const Rigid2dPolygon *p,
                                     const Rigid2dEdge *e) {
-    const Rigid2dTransform begin = rigid2d_transform(s->c0, s->a0, s->center);
     const Rigid2dVec normal = rigid2d_unit(rigid2d_turn(rigid2d_sub(e->b, e->a)));
     const Rigid2dVec n0 = rigid2d_unrotate(begin.q, normal), n1 = rigid2d_unrotate(end.q, normal);
     real low0 = RIGID2D_HUGE, high0 = -RIGID2D_HUGE, low1 = low0, high1 = high0;

@@ -60,8 +60,9 @@ typedef struct Rigid2dHinge {
 
 // A body within a step.
 typedef struct Rigid2dMotion {
-    Rigid2dTransform t; // at the body's position
-    Rigid2dVec c0;      // position and angle at fraction alpha0 of the step
+    Rigid2dTransform t;  // at the body's position
+    Rigid2dTransform t0; // at position c0 and angle a0, which are those at fraction alpha0 of the step
+    Rigid2dVec c0;
     real a0, alpha0;
     Rigid2dBox swept; // what the body can meet on its way from there
     Rigid2dVec force_n;
@@ -172,6 +173,11 @@ SIM_FN void rigid2d_body_wake(Rigid2dBody *b) {
     if (!b->awake) b->awake = 1, b->still_s = R(0.0);
 }
 
+// Makes contacts [begin, end) those that do not exist.
+SIM_FN void rigid2d_contacts_clear(Rigid2dContact *contact, int32_t begin, int32_t end) {
+    __builtin_memset(&contact[begin], 0, (uint32_t)(end - begin) * sizeof *contact);
+}
+
 SIM_FN int32_t rigid2d_contact_body(const Rigid2dWorld *w, int32_t contact) { return w->touch[contact].body; }
 
 SIM_FN int32_t rigid2d_contact_shape(const Rigid2dWorld *w, int32_t contact) { return w->touch[contact].shape; }
@@ -179,6 +185,12 @@ SIM_FN int32_t rigid2d_contact_shape(const Rigid2dWorld *w, int32_t contact) { r
 // The transform belongs to position and angle; this follows them.
 SIM_FN void rigid2d_body_follow(Rigid2dWorld *w, int32_t i) {
     w->motion[i].t = rigid2d_transform(rigid2d_body_position(&w->body[i]), w->body[i].angle_rad, w->mass[i].center);
+}
+
+// The body's way begins where it is. The transform has to follow already.
+SIM_FN void rigid2d_body_depart(Rigid2dWorld *w, int32_t i) {
+    Rigid2dMotion *motion = &w->motion[i];
+    motion->c0 = rigid2d_body_position(&w->body[i]), motion->a0 = w->body[i].angle_rad, motion->t0 = motion->t;
 }
 
 // Adds an impulse (N s) at a point of the world; wakes the body.

@@ -68,11 +68,13 @@ TEST(LunarLanderStateTest, ANanInAnyFieldIsFound) {
         *value = static_cast<real>(NAN);
         SimStep out = fly(&s, 2, 1);
         bool is_found = std::isnan(out.reward) || has_nan(Discrete::read(s));
-        // Boxes, the time at rest and the impulse of a limit that is not reached are made anew.
+        // Boxes, the time at rest, the impulse of a limit that is not reached and contacts that do not exist are made
+        // anew.
         bool is_remade = std::any_of(std::begin(REMADE), std::end(REMADE), [&name = name](const char *end) {
             return name.size() > strlen(end) && name.compare(name.size() - strlen(end), strlen(end), end) == 0;
         });
-        EXPECT_TRUE(is_found || is_remade) << name;
+        bool is_contact = name.rfind("contact", 0) == 0 && name != "contact_overflow";
+        EXPECT_TRUE(is_found || is_remade || is_contact) << name;
     }
 }
 
