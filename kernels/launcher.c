@@ -258,6 +258,7 @@ static Status run_training(LaunchRun *run) {
     if (status == STATUS_OK) status = finish(run);
     if (status != STATUS_OK) return status;
     launch_profile_end(run);
+    launch_profile_missed(run);
     launch_print_result(run, run->dir.path, stdout);
     if (run->is_stopped) {
         fprintf(stderr, "%s: stopped after a checkpoint; go on with: %s --resume %s\n", trainer->tool, trainer->tool,

@@ -41,7 +41,7 @@ Status launch_profile_begin(LaunchRun *run) {
     if (helps) TRY(host_file_make_folder(what.folder));
     TRY(profiler->start(profiler->self, &what, text, sizeof text));
     run->profiled_from = run->at.env_steps;
-    run->is_profiled = true;
+    run->is_profiled = run->has_profile = true;
     if (helps) host_trace_phase(HOST_PHASE_TRAIN);
     if (text[0] != '\0') host_progress_note(&run->progress, "%s: warning: %s", run->trainer->tool, text);
     return STATUS_OK;
@@ -56,6 +56,12 @@ void launch_profile_work(void *context, int64_t label) {
     host_progress_note(&run->progress, "%s: warning: no profile of this worker: %s", run->trainer->tool,
                        host_message());
     run->options.profile = false;
+}
+
+void launch_profile_missed(LaunchRun *run) {
+    if (!run->options.profile || run->has_profile) return;
+    host_progress_note(&run->progress, "%s: warning: no profile: the run did no %s from %lld on", run->trainer->tool,
+                       run->trainer->step, (long long)run->options.profile_first);
 }
 
 void launch_profile_end(LaunchRun *run) {

@@ -55,6 +55,7 @@ typedef struct LaunchRun {
     bool has_test;
     int64_t tested_at;     // steps done at that time
     bool is_profiled;      // now
+    bool has_profile;      // since then or earlier
     int64_t profiled_from; // env steps of the run when that began
     bool has_stepped;      // in this process
     bool is_tested;        // the final test was made
@@ -74,6 +75,7 @@ Status launch_read_settings(LaunchRun *run, int argc, char **argv) HOST_MUST_CHE
 // said, and ends no run.
 Status launch_profile_begin(LaunchRun *run) HOST_MUST_CHECK;
 void launch_profile_end(LaunchRun *run);
+void launch_profile_missed(LaunchRun *run); // warns of a run that ended without the profile that was asked for
 // The same of a worker that helps, before it computes something of the step behind so many that are done. context: the
 // run.
 void launch_profile_work(void *context, int64_t label);

@@ -40,7 +40,7 @@ Status prof_reader_open_memory(const void *bytes, size_t size_bytes, const char 
 }
 
 static Status open_file(ProfReader *r) {
-    r->fd = open(r->path, O_RDONLY | O_CLOEXEC);
+    r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a pipe would wait for its other end
     if (r->fd < 0) return host_fail(STATUS_IO, "cannot open %s: %s", r->path, strerror(errno));
     struct stat info;
     if (fstat(r->fd, &info) != 0) return host_fail(STATUS_IO, "cannot read %s: %s", r->path, strerror(errno));

@@ -29,10 +29,10 @@ static const char *duration(int64_t ns, char text[24]) {
 const char *prof_report_no_gpu(const ProfSummary *s, char *text, size_t size) {
     if (s->total.intervals > 0) return NULL;
     const ProfProcess *p = s->worker_count > 0 ? &s->workers[0].process : NULL;
-    if (p != NULL && strcmp(p->device_kind, "cpu") == 0) {
-        snprintf(text, size, "the run computed on the CPU (%s), not on a GPU", p->device);
-    } else if (p != NULL && p->no_device[0] != '\0') {
+    if (p != NULL && p->no_device[0] != '\0') {
         snprintf(text, size, "%s", p->no_device);
+    } else if (p != NULL && strcmp(p->device_kind, "cpu") == 0) {
+        snprintf(text, size, "the run computed on the CPU (%s), not on a GPU", p->device);
     } else if (s->total.queues > 0) {
         snprintf(text, size, "the trace has queues of a device, but no work on them");
     } else {

@@ -53,6 +53,10 @@ static ProfProcess describe(const char *tool) {
     snprintf(process.tool, sizeof process.tool, "%s", tool != NULL ? tool : program_invocation_short_name);
     snprintf(process.device_kind, sizeof process.device_kind, "%s", has_gpu ? "cuda" : "cpu");
     snprintf(process.device, sizeof process.device, "%s", has_gpu ? "CUDA" : "the CPU");
+    if (!has_gpu) {
+        snprintf(process.no_device, sizeof process.no_device,
+                 "CUDA_INJECTION64_PATH named no libshoal_inject.so, without which nothing of a GPU is recorded");
+    }
     return process;
 }
 

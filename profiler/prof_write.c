@@ -12,7 +12,7 @@
 #include "profiler/prof_format.h"
 
 // A block is written when less than an event's largest size is free. Small: it is what a kill loses.
-enum { PAYLOAD_BYTES = 64 << 10, EVENT_BYTES_MAX = 128 };
+enum { PAYLOAD_BYTES = 64 << 10, EVENT_BYTES_MAX = 128, GIVE_BACK_BYTES = 1 << 20 };
 
 typedef struct StreamState {
     bool known;
@@ -48,12 +48,19 @@ static void fail(ProfWriter *w, Status status) {
     snprintf(w->message, sizeof w->message, "%.*s", (int)sizeof w->message - 1, host_message());
 }
 
+// A trace that found no space leaves some for the run's own files, which may be beside it.
+static void give_back(const ProfWriter *w) {
+    const off_t size = lseek(w->fd, 0, SEEK_END), back = size / 4 < GIVE_BACK_BYTES ? size / 4 : GIVE_BACK_BYTES;
+    if (size > 0 && ftruncate(w->fd, size - back) != 0) return; // it is cut off in any case
+}
+
 static void write_all(ProfWriter *w, const uint8_t *data, size_t size_bytes) {
     while (w->status == STATUS_OK && size_bytes > 0) {
         ssize_t done = write(w->fd, data, size_bytes);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) {
             fail(w, host_fail(STATUS_IO, "cannot write %s: %s", w->path, done < 0 ? strerror(errno) : "no space"));
+            give_back(w);
             return;
         }
         data += done;

@@ -136,7 +136,10 @@ static Status run_command(int argc, char **argv) {
     }
     if (values.calibrate && args.count > 0)
         return host_fail(STATUS_USAGE, "--calibrate is for the machine, not for a run");
+    if (values.calibrate && (values.json || values.csv || values.chrome[0] != '\0' || values.html[0] != '\0'))
+        return host_fail(STATUS_USAGE, "--calibrate makes no report");
     if (values.calibrate) return calibrate(values.python);
+    if (host_config_is_given(&config, "python")) return host_fail(STATUS_USAGE, "--python goes with --calibrate");
     if (args.count == 0) return host_fail(STATUS_USAGE, "which run? profreport RUN...");
     if (values.json && values.csv) return host_fail(STATUS_USAGE, "--json and --csv: one of them");
     if (values.chrome[0] != '\0' && args.count > 1) return host_fail(STATUS_USAGE, "--chrome takes one run");

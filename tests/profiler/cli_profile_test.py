@@ -285,7 +285,10 @@ class Recording(ProfileTest):
         for window, steps in [("3:5", 3), ("1:1", 1), ("10:99", 3)]:
             folder = self.train("esrun", "--profile-window", window)["run"]
             self.assertEqual(steps, self.entered(folder, "/es generation"), window)
-        self.assertFalse((Path(self.train("esrun", "--profile-window", "20:30")["run"]) / "profile").exists())
+        out = self.path()
+        done = self.run_tool("esrun", *options("cartpole", ["--no-stop-at-target"], ES, {}), "--profile-window", "20:30", "--out", out)
+        self.assertIn("warning: no profile: the run did no generation from 20 on", done.err)
+        self.assertFalse((Path(out) / "profile").exists())
 
     def test_resumed_run_has_another_trace(self):
         folder = self.train("esrun", "--profile", generations=6)["run"]
@@ -352,6 +355,7 @@ class Recording(ProfileTest):
         self.assertEqual(plain["params_hash"], done.json["params_hash"])
         self.assertIn("pporun: warning: the profile is not whole: cannot write", done.err)
         self.assertIn("cut off", self.report(out))
+        self.assertLess((Path(out) / "profile" / "rank-0.trace").stat().st_size, 30001) # a quarter is given back
 
     def test_refused(self):
         out = self.path()
@@ -419,6 +423,11 @@ class Refusals(ProfileTest):
         self.refused_report(2, "--jsn", "--jsn", "x")
         self.refused_report(2, "--phase", "x", "--phase", "sleep")
         self.refused_report(2, "one of them", "x", "--json", "--csv")
+        self.refused_report(2, "--python goes with --calibrate", "x", "--python", "python3")
+        self.refused_report(2, "--calibrate makes no report", "--calibrate", "--json")
+        pipe = self.path("pipe.trace")
+        os.mkfifo(pipe)
+        self.refused_report(1, "no regular file", pipe)
         self.refused_report(2, "--calibrate is for the machine", "x", "--calibrate")
         self.refused_report(2, "--chrome takes one run", "x", "y", "--chrome", "z")
         self.refused_report(1, "No such file", "nowhere")

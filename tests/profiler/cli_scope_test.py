@@ -228,7 +228,9 @@ for folder in ["file/run", "run", "run"]:
 
     def test_the_text_names_the_program(self):
         self.python(self.TRAINER.format(start='shoal_scope.start("run", "trainer")'))
-        self.assertIn("trainer on the CPU", self.report(self.folder / "run"))
+        report = self.report(self.folder / "run")
+        self.assertIn("trainer on the CPU", report)
+        self.assertIn("No GPU time: CUDA_INJECTION64_PATH named no libshoal_inject.so", report)
 
 
 @unittest.skipUnless((PROGRAMS / "nvtx_program").exists(), "built without NVTX")
