@@ -45,6 +45,9 @@ uint64_t prof_clock_sync(ProfClock *clock) {
         clock->count = PROF_SYNCS_MAX / 2;
         memmove(clock->sync, clock->sync + PROF_SYNCS_MAX / 2, sizeof clock->sync / 2);
     }
+    // In the place of the last one where that is close behind the one before.
+    if (clock->count > 1 && clock->sync[clock->count - 1].ns - clock->sync[clock->count - 2].ns < PROF_SYNC_EVERY_NS)
+        clock->count--;
     clock->sync[clock->count++] = now;
     return now.ticks;
 }

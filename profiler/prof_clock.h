@@ -2,7 +2,9 @@
 //
 // Recording reads the counter only. Whoever writes events down reads both clocks now and then (prof_clock_sync()),
 // always once after the events at hand, and interpolates between the readings before and after an event: no rate has to
-// be known, and errors do not add up. Where the counter is not invariant, ticks are nanoseconds of the system's clock.
+// be known, and errors do not add up. Of readings that are close together the last is kept, so that one pass over many
+// events leaves those that older ones lie between. Where the counter is not invariant, ticks are nanoseconds of the
+// system's clock.
 //
 // Ownership: plain data. Errors: none. Thread safety: prof_ticks() from any thread; the rest by one thread at a time.
 #ifndef SHOAL_PROFILER_PROF_CLOCK_H
@@ -18,7 +20,10 @@
 extern "C" {
 #endif
 
-enum { PROF_SYNCS_MAX = 1024 };
+enum {
+    PROF_SYNCS_MAX = 1024,
+    PROF_SYNC_EVERY_NS = 10000000, // a fifth of the time between two passes of the recorder
+};
 
 typedef struct ProfSync {
     uint64_t ticks;
@@ -28,7 +33,7 @@ typedef struct ProfSync {
 typedef struct ProfClock {
     bool is_counter; // ticks are the processor's counter
     int count;
-    ProfSync sync[PROF_SYNCS_MAX]; // the latest, both ascending
+    ProfSync sync[PROF_SYNCS_MAX]; // the latest, both ascending; but for the last, PROF_SYNC_EVERY_NS or more apart
     // The pair that was used last: ns = from.ns + ticks since x rate / 2^32, up to `until`.
     ProfSync from;
     uint64_t until, rate;

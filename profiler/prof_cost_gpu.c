@@ -195,6 +195,7 @@ static Status compare(const char *path, const Round *plain, const Round *recorde
     TRY(prof_cost_read(path, "cudaStreamGetFlags", calls));
     TRY(prof_cost_read(path, "cudaLaunchKernel", launches));
     for (int r = 0; r < PROF_COST_REPEATS; r++) {
+        if (launches[r].records <= 0.0) return host_fail(STATUS_DEVICE, "CUPTI told of no launch");
         call[r] = recorded[r].call_ns - plain[r].call_ns;
         inside[r] = calls[r].ns - plain[r].call_ns;
         record[r] = (recorded[r].launch_ns - plain[r].launch_ns - call[r]) / launches[r].records;

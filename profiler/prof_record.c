@@ -114,10 +114,13 @@ static inline bool open_scope(ProfRecorder *r, ProfThread *t, uint64_t word, uin
     return true;
 }
 
-// A scope whose thread found no place: both ends are dropped.
-static __attribute__((noinline, cold)) void lose_scope(ProfRecorder *r) {
-    if (here.session != 0) atomic_fetch_add_explicit(&r->dropped, 2, memory_order_relaxed);
+// Of a thread that found no place.
+static __attribute__((noinline, cold)) void lose(ProfRecorder *r, int64_t events) {
+    if (here.session != 0) atomic_fetch_add_explicit(&r->dropped, events, memory_order_relaxed);
 }
+
+// Both ends.
+static void lose_scope(ProfRecorder *r) { lose(r, 2); }
 
 static inline void begin_scope(ProfRecorder *r, uint64_t word) {
     ProfThread *t = thread_here(r);
@@ -165,6 +168,7 @@ static void hook_join(const HostTraceHooks *hooks, HostTraceMark mark) {
     ProfRecorder *r = (ProfRecorder *)hooks;
     ProfThread *t = thread_here(r);
     uint64_t word = make_word(PROF_EVENT_JOIN, (unsigned)mark.category, (uint64_t)(uintptr_t)mark.name);
+    if (t == NULL) lose_scope(r);
     if (t == NULL || !open_scope(r, t, word, 2)) return;
     put(t, 0, prof_ticks(r->is_counter), word);
     put(t, 1, mark.thread, 0);
@@ -174,6 +178,7 @@ static void hook_join(const HostTraceHooks *hooks, HostTraceMark mark) {
 static void hook_split(const HostTraceHooks *hooks, const uint64_t weight[HOST_TRACE_CATEGORIES]) {
     ProfRecorder *r = (ProfRecorder *)hooks;
     ProfThread *t = thread_here(r);
+    if (t == NULL) lose(r, 1);
     if (t == NULL || t->skipped > 0) return;
     if (!has_room(r, t, 1 + HOST_TRACE_CATEGORIES)) {
         drop(t, 1);
@@ -194,6 +199,7 @@ static void hook_split(const HostTraceHooks *hooks, const uint64_t weight[HOST_T
 // An event that opens no scope: a word, and `more` behind it.
 static void put_event(ProfRecorder *r, ProfEventKind kind, uint64_t rest, const uint64_t *more, uint32_t count) {
     ProfThread *t = thread_here(r);
+    if (t == NULL) lose(r, 1);
     if (t == NULL) return;
     if (!has_room(r, t, 1 + count)) {
         drop(t, 1);

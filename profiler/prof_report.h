@@ -38,10 +38,10 @@ typedef enum ProfJsonForm { PROF_JSON_ALL, PROF_JSON_PAGE } ProfJsonForm;
 // out.
 Status prof_run_load(const char *tool, const char *path, unsigned phases, ProfRun *run) HOST_MUST_CHECK;
 // Takes what the profiler costs from the file at `path` (NULL: there is none), if it is of the run's machine; not where
-// scopes outside of loops in full detail, those of an interpreter and calls of CUDA among them, would have cost more
-// than a twentieth of the wall clock at what a scope of the program's own does. Then the recorder's own thread is busy
-// beside the others, which slows them by what no cost of a single scope tells. After a failure the run is corrected by
-// what full detail says of itself.
+// scopes outside of loops in full detail, those of an interpreter and calls of CUDA among them, cost more than a
+// twentieth of the wall clock, each class at its own cost (one that is not known at that of a program's own scope).
+// Then the recorder's own thread is busy beside the others, which slows them by what no cost of a single scope tells.
+// After a failure the run is corrected by what full detail says of itself.
 Status prof_run_correct(ProfRun *run, const char *path) HOST_MUST_CHECK;
 // Scopes and calls of main threads that count for that.
 int64_t prof_run_main_scopes(const ProfRun *run);

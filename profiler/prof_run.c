@@ -29,15 +29,19 @@ static int compare_paths(const void *a, const void *b) {
     return p != q ? (p > q) - (p < q) : strcmp(x, y);
 }
 
-static Status add_folder(ProfRun *run, const char *folder) {
+static Status add_folder(const char *tool, ProfRun *run, const char *folder) {
     DIR *stream = opendir(folder);
     if (stream == NULL)
         return errno == ENOENT ? STATUS_OK : host_fail(STATUS_IO, "cannot list %s: %s", folder, strerror(errno));
     Status status = STATUS_OK;
     const struct dirent *entry;
-    while (status == STATUS_OK && (entry = readdir(stream)) != NULL && run->trace_count < PROF_TRACES_MAX) {
+    while (status == STATUS_OK && (entry = readdir(stream)) != NULL) {
         char path[HOST_PATH_MAX];
         if (!is_trace_name(entry->d_name)) continue;
+        if (run->trace_count == PROF_TRACES_MAX) {
+            fprintf(stderr, "%s: left out: all but %d of the traces in %s\n", tool, PROF_TRACES_MAX, folder);
+            break;
+        }
         status = host_file_join(folder, entry->d_name, path);
         if (status == STATUS_OK) status = add_trace(run, path);
     }
@@ -45,14 +49,14 @@ static Status add_folder(ProfRun *run, const char *folder) {
     return status;
 }
 
-static Status find_traces(ProfRun *run) {
+static Status find_traces(const char *tool, ProfRun *run) {
     struct stat info;
     if (stat(run->name, &info) != 0) return host_fail(STATUS_IO, "%s: %s", run->name, strerror(errno));
     if (!S_ISDIR(info.st_mode)) return add_trace(run, run->name);
     char folder[HOST_PATH_MAX];
     TRY(host_file_join(run->name, "profile", folder));
-    TRY(add_folder(run, folder));
-    if (run->trace_count == 0) TRY(add_folder(run, run->name));
+    TRY(add_folder(tool, run, folder));
+    if (run->trace_count == 0) TRY(add_folder(tool, run, run->name));
     if (run->trace_count == 0) {
         return host_fail(STATUS_IO, "%s: there are no traces: --profile of esrun and pporun records one", run->name);
     }
@@ -69,7 +73,7 @@ static Status take_trace(ProfRun *run, const char *path) {
 }
 
 static Status load(const char *tool, ProfRun *run) {
-    TRY(find_traces(run));
+    TRY(find_traces(tool, run));
     int kept = 0;
     Status last = STATUS_OK;
     for (int i = 0; i < run->trace_count; i++) {
@@ -104,13 +108,24 @@ int64_t prof_run_main_scopes(const ProfRun *run) {
     return costs[PROF_COST_SCOPE] + costs[PROF_COST_SCRIPT] + costs[PROF_COST_CALL];
 }
 
+// What scopes and calls of main threads cost, each class at its own; one whose cost is not known at that of a scope,
+// which is a part of it.
+static double main_scopes_ns(const ProfRun *run) {
+    static const ProfCostClass classes[] = {PROF_COST_SCOPE, PROF_COST_SCRIPT, PROF_COST_CALL};
+    double sum_ns = 0.0;
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        ProfCostClass priced = run->cost.is_known[classes[i]] ? classes[i] : PROF_COST_SCOPE;
+        sum_ns += (double)run->summary.total.main_costs[classes[i]] * run->cost.each_ns[priced].value;
+    }
+    return sum_ns;
+}
+
 static Status take_cost(ProfRun *run, const char *path) {
     TRY(prof_cost_load(path, &run->cost, &run->has_cost));
     for (int32_t i = 0; i < run->summary.worker_count; i++) {
         if (strcmp(run->summary.workers[i].process.host, run->cost.host) != 0) run->has_cost = false;
     }
-    double scopes_ns = (double)prof_run_main_scopes(run) * run->cost.each_ns[PROF_COST_SCOPE].value;
-    run->is_too_dense = run->has_cost && 20.0 * scopes_ns > (double)run->summary.total.wall_ns;
+    run->is_too_dense = run->has_cost && 20.0 * main_scopes_ns(run) > (double)run->summary.total.wall_ns;
     run->has_cost = run->has_cost && !run->is_too_dense;
     return STATUS_OK;
 }

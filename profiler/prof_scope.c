@@ -125,6 +125,8 @@ EXPORT int shoal_profile_start(const char *folder, const char *tool) { return re
 
 EXPORT int shoal_profile_stop(void) { return result(prof_scope_stop()); }
 
+EXPORT int shoal_profile_is_recording(void) { return launch != NULL; }
+
 EXPORT const char *shoal_profile_message(void) { return message; }
 
 static HostTraceCategory known(int category) {

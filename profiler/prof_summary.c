@@ -247,6 +247,16 @@ static int32_t add_scope(ProfSummary *s, const ProfAnalysis *a, int32_t index, i
     return at;
 }
 
+// Weights are of one trace: processors' ticks of its host, or nanoseconds. What traces have in common is the time.
+static void add_split(const ProfNode *node, int64_t thread_ns, uint64_t *split) {
+    int64_t part[HOST_TRACE_CATEGORIES + 1]; // the last: all of it, where the scope says nothing
+    uint64_t weight[HOST_TRACE_CATEGORIES + 1] = {0};
+    memcpy(weight, node->split, sizeof node->split);
+    prof_share(thread_ns, weight, HOST_TRACE_CATEGORIES + 1, NONE, part);
+    for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)
+        split[c] += (uint64_t)part[c];
+}
+
 static Status add_scopes(ProfSummary *s, const ProfAnalysis *a) {
     int32_t *scope_of = malloc((size_t)a->node_count * sizeof *scope_of);
     if (scope_of == NULL) return host_fail(STATUS_MEMORY, "no memory for the scopes of a report");
@@ -278,8 +288,7 @@ static Status add_scopes(ProfSummary *s, const ProfAnalysis *a) {
         scope->wall.cpu_ns += cell.wall.cpu_ns;
         scope->wall.gpu_ns += cell.wall.gpu_ns;
         scope->wall.both_ns += cell.wall.both_ns;
-        for (int c = 0; c < HOST_TRACE_CATEGORIES; c++)
-            scope->split[c] += node->split[c];
+        add_split(node, cell.thread_ns, scope->split);
     }
     free(scope_of);
     return STATUS_OK;

@@ -70,7 +70,7 @@ typedef struct ProfScope {
     uint8_t category, layer; // category PROF_NO_CATEGORY: outside, lost, unknown launches
     bool is_leaf;
     char name[PROF_TEXT_MAX];
-    uint64_t split[HOST_TRACE_CATEGORIES];
+    uint64_t split[HOST_TRACE_CATEGORIES]; // of thread_ns, what traces say that it consists of; all 0: nothing
     int64_t count, thread_ns, main_ns, intervals, kernels, device_ns;
     int64_t allocations, allocated_bytes, released_bytes; // memory that devices have or share
     int64_t entries;                                      // joining, too

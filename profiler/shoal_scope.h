@@ -42,6 +42,9 @@ int shoal_profile_start(const char *folder, const char *tool);
 // Ends the trace; 0 where none is recorded. -1: something was lost, a full disk for instance.
 int shoal_profile_stop(void);
 
+// 1 where one is under way, 0 where none is: SHOAL_PROFILE may name a folder that cannot be written.
+int shoal_profile_is_recording(void);
+
 // Why this thread's last call returned -1; "" if none did. Valid until its next one.
 const char *shoal_profile_message(void);
 

@@ -197,8 +197,7 @@ def _measure(folder, rounds=41, loops=400):
 
 os.register_at_fork(after_in_child=_detach)
 atexit.register(stop)
-if os.environ.get("SHOAL_PROFILE"):
-    _load()  # which begins to record
+if os.environ.get("SHOAL_PROFILE") and _load().shoal_profile_is_recording():  # it begins when it is loaded, or says why not
     _attach()
 if __name__ == "__main__":
     _measure(sys.argv[1])

@@ -122,6 +122,22 @@ except KeyError:
         self.python(self.TRAINER.format(start="assert shoal_scope.is_recording()"), SHOAL_PROFILE="run")
         self.assertEqual(self.EXPECTED, self.scopes(self.folder / "run")[0])
 
+    def test_a_folder_that_the_environment_names_and_that_cannot_be_written(self):
+        (self.folder / "file").write_text("")
+        done = self.python("""
+import shoal_scope
+assert not shoal_scope.is_recording()
+with shoal_scope.scope("lost"):
+    pass
+shoal_scope.stop()
+shoal_scope.start("run")
+assert shoal_scope.is_recording()
+with shoal_scope.scope("found"):
+    pass
+""", SHOAL_PROFILE="file/run")  # fmt: skip
+        self.assertIn("shoal: no profile:", done.stderr)
+        self.assertEqual({"/found": ("host", 1)}, self.scopes(self.folder / "run")[0])
+
     def test_nothing_is_recorded_and_nothing_needed_without_a_profile(self):
         self.python(self.TRAINER.format(start="assert not shoal_scope.is_recording()"), SHOAL_INJECT="/nowhere.so")
         self.assertEqual([], [p for p in self.folder.iterdir() if p.suffix != ".py" and p.name != "__pycache__"])

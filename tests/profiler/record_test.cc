@@ -1,8 +1,11 @@
 // The recorder: what threads do is what the trace says, and what finds no room is counted.
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <random>
 #include <thread>
@@ -406,8 +409,61 @@ TEST_F(Record, WhatCannotBeWrittenIsReportedAtTheEnd) {
     EXPECT_EQ(STATUS_IO, prof_recorder_start(&options, &recorder_));
     EXPECT_EQ(nullptr, host_trace_attached);
     start();
-    unlink(file_.path());
-    stop();
+    { HOST_TRACE_SCOPE(HOST, "no room"); }
+    struct rlimit before;
+    ASSERT_EQ(0, getrlimit(RLIMIT_FSIZE, &before));
+    const struct rlimit none = {0, before.rlim_max}; // a disk that is full
+    auto signal_before = signal(SIGXFSZ, SIG_IGN);
+    ASSERT_EQ(0, setrlimit(RLIMIT_FSIZE, &none));
+    int64_t dropped = -1;
+    Status status = prof_recorder_stop(recorder_, &dropped);
+    std::string message = host_message();
+    ASSERT_EQ(0, setrlimit(RLIMIT_FSIZE, &before));
+    signal(SIGXFSZ, signal_before);
+    EXPECT_EQ(STATUS_IO, status);
+    EXPECT_NE(std::string::npos, message.find(std::string("cannot write ") + file_.path())) << message;
+}
+
+// A scope and a join are two events each, a split and a phase one.
+TEST_F(Record, WhatThreadsBeyondTheMostDoIsCounted) {
+    start();
+    { HOST_TRACE_SCOPE(HOST, "main"); }
+    HOST_TRACE_SCOPE(HOST, "open");
+    HostTraceMark mark = host_trace_mark();
+    for (int i = 1; i < PROF_RECORD_THREADS; i++) // a place each
+        std::thread([] { (void)host_trace_mark(); }).join();
+    std::thread([mark] {
+        host_trace_end(host_trace_begin(HOST_TRACE_HOST, "scope"));
+        host_trace_end(host_trace_join(mark));
+        const uint64_t weight[HOST_TRACE_CATEGORIES] = {3, 0, 5};
+        host_trace_split(weight);
+        host_trace_phase(HOST_PHASE_TRAIN);
+    }).join();
+    EXPECT_EQ(2 + 2 + 1 + 1, stop());
+    Analysed a(file_.path());
+    EXPECT_EQ(6, a->dropped);
+    EXPECT_EQ(nullptr, a.find("/scope"));
+}
+
+// One pass over a long backlog reads the clocks once for each buffer, and older events lie before all of these
+// readings.
+TEST(Clock, ManyReadingsLeaveWhatLiesBeforeThem) {
+    static ProfClock clock;
+    prof_clock_init(&clock, true);
+    int64_t before[2], after[2];
+    uint64_t ticks[2];
+    for (int i = 0; i < 2; i++) {
+        spin(200000);
+        before[i] = host_now_ns();
+        ticks[i] = prof_ticks(clock.is_counter);
+        after[i] = host_now_ns();
+    }
+    for (int i = 0; i < 5 * PROF_SYNCS_MAX; i++)
+        prof_clock_sync(&clock);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_GE(prof_clock_ns(&clock, ticks[i]), before[i] - 1000);
+        EXPECT_LE(prof_clock_ns(&clock, ticks[i]), after[i] + 1000);
+    }
 }
 
 TEST(Clock, InterpolatesBetweenReadings) {

@@ -1,6 +1,7 @@
 // The figures of a report: they add up, splits are shared out, workers are merged; and what the report says of a GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -129,6 +130,30 @@ TEST(Summary, ASplitScopeCountsForItsParts) {
     EXPECT_EQ(0, f.outside_ns);
 }
 
+// Weights are in units of their trace: what traces' scopes have in common is time.
+TEST(Summary, SplitsOfSeveralTracesAddUpAsTime) {
+    std::vector<std::unique_ptr<Analysed>> workers;
+    for (uint64_t unit : {uint64_t(1), uint64_t(1) << 40}) {
+        Trace t = gpu_trace();
+        for (ProfEvent &event : t.streams[0].events) {
+            if (event.kind != PROF_EVENT_SPLIT) continue;
+            if (unit == 1) std::swap(event.weight[HOST_TRACE_SIMULATION], event.weight[HOST_TRACE_POLICY]);
+            for (uint64_t &weight : event.weight)
+                weight *= unit;
+        }
+        workers.push_back(std::make_unique<Analysed>(t));
+    }
+    Summary s(workers, PROF_ALL_PHASES);
+    for (int32_t i = 0; i < s->scope_count; i++) {
+        const ProfScope &scope = s->scopes[i];
+        bool is_fused = strcmp(scope.name, "fused") == 0;
+        for (int c = 0; c < HOST_TRACE_CATEGORIES; c++) { // 120 ns, 1 to 3, and 120 ns, 3 to 1
+            bool is_part = is_fused && (c == HOST_TRACE_SIMULATION || c == HOST_TRACE_POLICY);
+            EXPECT_EQ(is_part ? 120u : 0u, scope.split[c]) << scope.name << " " << c;
+        }
+    }
+}
+
 TEST(Summary, MeanAndSpreadOfWorkers) {
     std::vector<std::unique_ptr<Analysed>> workers;
     for (int64_t wait : {100, 300, 500}) {
@@ -229,12 +254,24 @@ TEST(Summary, DenseScopesAreNotCorrectedFor) {
     ASSERT_EQ(STATUS_OK, prof_cost_measure("/no/python", &cost, &missing)) << host_message();
     for (ProfEstimate &e : cost.each_ns)
         e = {10, 10, 10};
-    ASSERT_EQ(STATUS_OK, prof_cost_save(&cost, costs.path())) << host_message();
-    for (int scopes : {4, 6, 5}) { // of 1000 ns
+    cost.is_known[PROF_COST_CALL] = false;
+    const struct {
+        int scopes; // of 1000 ns
+        bool is_known;
+        double script_ns;
+        bool is_elsewhere, is_too_dense;
+    } cases[] = {{4, true, 10, false, false},  {4, true, 21, false, true}, // each class at its own cost
+                 {6, true, -10, false, false},                             //
+                 {4, false, 21, false, false},                             // that of a scope where its own is not known
+                 {6, false, 0, false, true},   {5, true, 100, true, false}};
+    for (const auto &[scopes, is_known, script_ns, is_elsewhere, is_too_dense] : cases) {
+        cost.is_known[PROF_COST_SCRIPT] = is_known;
+        cost.each_ns[PROF_COST_SCRIPT] = {script_ns, script_ns, script_ns};
+        ASSERT_EQ(STATUS_OK, prof_cost_save(&cost, costs.path())) << host_message();
         Trace t = gpu_trace();
         t.names.push_back(make_name("step", HOST_TRACE_HOST, PROF_LAYER_SCRIPT));
         const uint32_t names[] = {0, 2, 4}; // the program's own, a call, an interpreter's
-        set_text(t.process.host, scopes == 5 ? "elsewhere" : host);
+        set_text(t.process.host, is_elsewhere ? "elsewhere" : host);
         t.streams[0].events.clear();
         for (int i = 0; i < scopes; i++) {
             t.streams[0].events.push_back(begin(10 * i, names[i % 3]));
@@ -245,11 +282,31 @@ TEST(Summary, DenseScopesAreNotCorrectedFor) {
         ProfRun run;
         ASSERT_EQ(STATUS_OK, prof_run_load("test", file.path(), PROF_ALL_PHASES, &run));
         ASSERT_EQ(STATUS_OK, prof_run_correct(&run, costs.path())) << host_message();
-        EXPECT_EQ(scopes == 4, run.has_cost);
-        EXPECT_EQ(scopes == 6, run.is_too_dense);
+        EXPECT_EQ(!is_elsewhere && !is_too_dense, run.has_cost) << scopes << " " << script_ns;
+        EXPECT_EQ(is_too_dense, run.is_too_dense) << scopes << " " << script_ns;
         EXPECT_EQ(scopes, prof_run_main_scopes(&run));
         prof_run_free(&run);
     }
+}
+
+TEST(Summary, MoreTracesThanAreReadAreSaid) {
+    TraceFile folder; // a path
+    std::vector<std::string> files;
+    mkdir(folder.path(), 0700);
+    for (int i = 0; i <= PROF_TRACES_MAX; i++) {
+        files.push_back(std::string(folder.path()) + "/" + std::to_string(i) + ".trace");
+        std::ofstream(files.back()).flush();
+    }
+    ProfRun run;
+    testing::internal::CaptureStderr();
+    EXPECT_NE(STATUS_OK, prof_run_load("test", folder.path(), PROF_ALL_PHASES, &run)); // each one is empty
+    std::string said = testing::internal::GetCapturedStderr();
+    std::string words = "test: left out: all but 4096 of the traces in " + std::string(folder.path());
+    EXPECT_EQ(0u, said.find(words)) << said.substr(0, 1000);
+    EXPECT_EQ(1 + PROF_TRACES_MAX, std::count(said.begin(), said.end(), '\n'));
+    for (const std::string &file : files)
+        unlink(file.c_str());
+    EXPECT_EQ(0, rmdir(folder.path()));
 }
 
 // What a corrected run is not corrected for.
