@@ -65,7 +65,7 @@ def main():
         return float(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
 
     print("work in a scope, quantity, low, median, high, unit, rounds")
-    for work in [10, 30]:
+    for work in [300, 1000]:
         rounds = 6000000 // (work + 20)
         ratios = {"raw": [], "corrected": []}
         for i in range(options.pairs):
@@ -75,6 +75,8 @@ def main():
                 for kind in ["", folder] if i % 2 == 0 else [folder, ""]:
                     times[kind] = run(kind, work, rounds)
                 run_report = json.loads(report("--json", folder))["runs"][0]
+            if run_report["correction"] is None:
+                raise SystemExit("not corrected: scopes are too dense")
             if "script" not in run_report["correction"]["each_ns"]:
                 raise SystemExit(f"profreport --calibrate cannot measure the scopes of {options.python}")
             cost = 1e-9 * (run_report["total"]["wall_ns"] - run_report["correction"]["wall_ns"]["value"])
