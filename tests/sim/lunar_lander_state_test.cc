@@ -78,6 +78,20 @@ TEST(LunarLanderStateTest, ANanInAnyFieldIsFound) {
     }
 }
 
+TEST(LunarLanderStateTest, ANanImpulseOfATouchingContactIsFound) {
+    LunarLanderState s = a_start(1);
+    LunarLanderWords words = {};
+    for (int step = 0; step < 300 && words.contact[0].points == 0; step++) {
+        fly(&s, 0, 1);
+        std::memcpy(&words, &s, sizeof words);
+    }
+    ASSERT_GT(words.contact[0].points, 0);
+    words.contact[0].normal0_ns = static_cast<real>(NAN);
+    std::memcpy(&s, &words, sizeof words);
+    SimStep out = fly(&s, 0, 1);
+    EXPECT_TRUE(std::isnan(out.reward) || has_nan(Discrete::read(s)));
+}
+
 TEST(LunarLanderStateTest, AFastLanderIsSlowedDown) {
     for (double vx : {-1e6, 0.0, 1e6}) {
         for (double vy : {-1e6, 0.0, 1e6}) {
