@@ -78,18 +78,23 @@ TEST(LunarLanderStateTest, ANanInAnyFieldIsFound) {
     }
 }
 
+// Where the same points touch in the next step: others begin without an impulse.
 TEST(LunarLanderStateTest, ANanImpulseOfATouchingContactIsFound) {
     LunarLanderState s = a_start(1);
-    LunarLanderWords words = {};
-    for (int step = 0; step < 300 && words.contact[0].points == 0; step++) {
-        fly(&s, 0, 1);
-        std::memcpy(&words, &s, sizeof words);
+    int found = 0;
+    for (int step = 0; step < 100 * LUNAR_LANDER_CONTACTS; step++) {
+        const int i = step % LUNAR_LANDER_CONTACTS;
+        if (i == 0) fly(&s, 0, 1);
+        LunarLanderState t = s;
+        LunarLanderWords words;
+        std::memcpy(&words, &t, sizeof words);
+        if (words.contact[i].points == 0) continue;
+        words.contact[i].normal0_ns = static_cast<real>(NAN);
+        std::memcpy(&t, &words, sizeof words);
+        SimStep out = fly(&t, 0, 1);
+        found += std::isnan(out.reward) || has_nan(Discrete::read(t));
     }
-    ASSERT_GT(words.contact[0].points, 0);
-    words.contact[0].normal0_ns = static_cast<real>(NAN);
-    std::memcpy(&s, &words, sizeof words);
-    SimStep out = fly(&s, 0, 1);
-    EXPECT_TRUE(std::isnan(out.reward) || has_nan(Discrete::read(s)));
+    EXPECT_GE(found, 1);
 }
 
 TEST(LunarLanderStateTest, AFastLanderIsSlowedDown) {
