@@ -182,8 +182,9 @@ static inline bool cpu_probe_is_interrupted(CpuProbeUsual *usual, double ticks) 
 }
 
 // Sampled: a round of `steps` took `all` ticks, and `acted` steps of the policy alone took `acts`. The rest is the
-// simulator's; of one round it may be less than nothing. Interrupted rounds do not count.
+// simulator's; of one round it may be less than nothing. Interrupted rounds do not count, nor do those without a step.
 static inline void cpu_probe_add_round(CpuProbe *probe, uint64_t all, uint64_t steps, uint64_t acts, uint64_t acted) {
+    if (steps == 0 || acted == 0) return;
     const bool is_cut = cpu_probe_is_interrupted(&probe->all, (double)all / (double)steps);
     if (cpu_probe_is_interrupted(&probe->acts, (double)acts / (double)acted) || is_cut) return;
     const int64_t policy = (int64_t)(acts * steps / acted);
