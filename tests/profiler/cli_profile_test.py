@@ -268,7 +268,10 @@ class Recording(ProfileTest):
                 scopes = self.report_json(profiled["run"])[0]["scopes"]
                 fused = [s for s in scopes if s["path"].endswith(("/es generation/es evaluate", "/ppo rollout"))]
                 self.assertEqual(1, len(fused))
-                self.assertLessEqual({"simulation", "policy", "learning"}, set(fused[0]["split"]))
+                # By esrun the simulator has what is left of a round without the policy: of a few percent a busy machine may
+                # leave nothing.
+                expected = {"policy", "learning"} if tool == "esrun" else {"simulation", "policy", "learning"}
+                self.assertLessEqual(expected, set(fused[0]["split"]))
                 full = self.train(tool, "--profile-detail", "full", env=env, **changes)
                 self.assertEqual(plain["params_hash"], full["params_hash"])
                 scopes = {s["path"]: s for s in self.report_json(full["run"])[0]["scopes"]}
