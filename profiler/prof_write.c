@@ -49,7 +49,8 @@ static void fail(ProfWriter *w, Status status) {
 }
 
 // A trace that found no space leaves some for the run's own files, which may be beside it.
-static void give_back(const ProfWriter *w) {
+static void give_back(const ProfWriter *w, int error) {
+    if (error != ENOSPC && error != EDQUOT && error != EFBIG) return;
     const off_t size = lseek(w->fd, 0, SEEK_END), back = size / 4 < GIVE_BACK_BYTES ? size / 4 : GIVE_BACK_BYTES;
     if (size > 0 && ftruncate(w->fd, size - back) != 0) return; // it is cut off in any case
 }
@@ -59,8 +60,9 @@ static void write_all(ProfWriter *w, const uint8_t *data, size_t size_bytes) {
         ssize_t done = write(w->fd, data, size_bytes);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) {
-            fail(w, host_fail(STATUS_IO, "cannot write %s: %s", w->path, done < 0 ? strerror(errno) : "no space"));
-            give_back(w);
+            const int error = done < 0 ? errno : ENOSPC;
+            fail(w, host_fail(STATUS_IO, "cannot write %s: %s", w->path, strerror(error)));
+            give_back(w, error);
             return;
         }
         data += done;

@@ -33,11 +33,6 @@ enum {
     CPU_PROBE_INTERRUPTED = 16, // times what is usual
 };
 
-// What a measurement gives, about: a mean over the latest ones.
-typedef struct CpuProbeUsual {
-    double ticks; // 0: none yet
-} CpuProbeUsual;
-
 typedef struct CpuProbe {
     const HostTraceHooks *hooks;    // NULL: off
     const HostTraceHooks *recorded; // the same where rounds are recorded now, or else NULL
@@ -49,7 +44,7 @@ typedef struct CpuProbe {
     uint64_t since, stands_for;
     uint64_t reading;                     // what one reading of the clock takes; 0: not known yet
     int64_t ticks[HOST_TRACE_CATEGORIES]; // less what the profiler was told
-    CpuProbeUsual all, acts;              // a step of a round, and of the policy alone
+    double usual_all, usual_acts;         // of the latest rounds, a step: of all, and of the policy alone; 0: none yet
 
     // Full: the stretch under way.
     uint32_t units, length;
@@ -172,12 +167,12 @@ static inline uint64_t cpu_probe_since(const CpuProbe *probe, uint64_t begin, ui
 }
 
 // Whether that is so much more than usual that the processor must have been taken away. When it goes on, it is usual.
-static inline bool cpu_probe_is_interrupted(CpuProbeUsual *usual, double ticks) {
-    if (usual->ticks > 0.0 && ticks > CPU_PROBE_INTERRUPTED * usual->ticks) {
-        usual->ticks *= 2.0;
+static inline bool cpu_probe_is_interrupted(double *usual, double ticks) {
+    if (*usual > 0.0 && ticks > CPU_PROBE_INTERRUPTED * *usual) {
+        *usual *= 2.0;
         return true;
     }
-    usual->ticks += (usual->ticks > 0.0 ? 0.125 : 1.0) * (ticks - usual->ticks);
+    *usual += (*usual > 0.0 ? 0.125 : 1.0) * (ticks - *usual);
     return false;
 }
 
@@ -185,8 +180,8 @@ static inline bool cpu_probe_is_interrupted(CpuProbeUsual *usual, double ticks) 
 // simulator's; of one round it may be less than nothing. Interrupted rounds do not count, nor do those without a step.
 static inline void cpu_probe_add_round(CpuProbe *probe, uint64_t all, uint64_t steps, uint64_t acts, uint64_t acted) {
     if (steps == 0 || acted == 0) return;
-    const bool is_cut = cpu_probe_is_interrupted(&probe->all, (double)all / (double)steps);
-    if (cpu_probe_is_interrupted(&probe->acts, (double)acts / (double)acted) || is_cut) return;
+    const bool is_cut = cpu_probe_is_interrupted(&probe->usual_all, (double)all / (double)steps);
+    if (cpu_probe_is_interrupted(&probe->usual_acts, (double)acts / (double)acted) || is_cut) return;
     const int64_t policy = (int64_t)(acts * steps / acted);
     probe->ticks[HOST_TRACE_POLICY] += policy * CPU_PROBE_EVERY;
     probe->ticks[HOST_TRACE_SIMULATION] += ((int64_t)all - policy) * CPU_PROBE_EVERY;
